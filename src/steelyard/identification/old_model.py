@@ -16,7 +16,7 @@ from ..judge import Evaluation
 from ..observe import reduce_rows
 from ..progress import Progress, silent
 from ..recording import RecordingsLike
-from ..robot import INERTIAL_NAMES, AnyRobot
+from ..robot import AnyRobot
 from ..text import short_repr
 from ..verdict import first_named
 from .fine_faults import Diagnosed
@@ -27,6 +27,8 @@ CHANGED, FAR = 1.5, 3.0
 """A joint whose error is so many times that of the run's validation: changed, and no longer described."""
 SMALL_ERROR = 2.0
 """Errors below this part of a joint's torque are small whatever they were [%]."""
+SIMPLER = 0.02
+"""A gain or friction is taken for a change if it explains as much as a load but for this part."""
 NAMED = 0.3
 """Least part of the squared residuals that a named change explains."""
 
@@ -109,79 +111,93 @@ def _worse_joints(error: Evaluation, then: dict[str, object]) -> Iterator[Diagno
 
 def _causes(prediction: TorquePrediction) -> Iterator[Diagnosed]:
     """Yield the change that explains most of the residuals."""
-    estimate = prediction.estimate
-    factors = reduce_rows(prediction.sources).factors
-    values = dict(zip(estimate.columns, estimate.values, strict=True))
-    stacked: dict[tuple[str, str], list[np.ndarray]] = {}
-    columns: dict[tuple[str, str], tuple[str, ...]] = {}
-    for one in factors:
-        key = (one.kind, one.joint)
-        if columns.setdefault(key, one.columns) == one.columns:
-            stacked.setdefault(key, []).append(one.triangle)
-    rows = {key: np.vstack(parts) for key, parts in stacked.items()}
-    weights = {key: 1 / max(float(np.sqrt(np.mean(part[:, -1] ** 2))), 1e-300) for key, part in rows.items()}
-    model = {key: part[:, :-1] @ [values.get(n, 0.0) for n in columns[key]] for key, part in rows.items()}
-    residual = {key: part[:, -1] - model[key] for key, part in rows.items()}
-    total = sum(weights[key] ** 2 * float(one @ one) for key, one in residual.items())
-
-    def explained(further: dict[tuple[str, str], np.ndarray]) -> tuple[float, np.ndarray]:
-        w = np.vstack([weights[key] * part for key, part in further.items()])
-        r = np.concatenate([weights[key] * residual[key] for key in further])
-        found = np.linalg.lstsq(w, r, rcond=1e-9)[0]
-        rest = r - w @ found
-        return (float(r @ r) - float(rest @ rest)) / max(total, 1e-300), found
-
-    trials: list[tuple[float, Diagnosed]] = []
-    share, found = explained({key: rows[key][:, :-1] @ _payload_span(prediction, columns[key]) for key in rows})
-    mass = float(found[-1])
-    what = f"{mass:.2g} kg more" if mass >= 0 else f"{-mass:.2g} kg less"
-    trials.append((share - 0.02, Diagnosed(
-        "payload_changed", "warning", f"the arm carries {what} at its end than when it was identified: this explains "
-        f"{100 * share:.0f} % of the residuals", "mount what it carried then, or identify the load: steelyard payload",
-        value=mass, unit="kg",
-    )))  # fmt: skip
-    for key in rows:
-        kind, joint = key
-        share, found = explained({key: model[key][:, None]})
-        trials.append((share, Diagnosed(
-            "gain_changed", "warning", f"the {kind} torque of {joint} is {1 + found[0]:.3g} times the model's: this "
-            f"explains {100 * share:.0f} % of the residuals", f"check gain, unit and sensor of {joint}", joint,
-            value=1 + float(found[0]), unit="1",
-        )))  # fmt: skip
-        own = [k for k, name in enumerate(columns[key]) if _is_friction(prediction, name, joint)]
-        if own:
-            share, found = explained({key: rows[key][:, own]})
-            friction = rows[key][:, own] @ [values.get(columns[key][k], 0.0) for k in own]
-            change = float(np.linalg.norm(friction + rows[key][:, own] @ found) / max(np.linalg.norm(friction), 1e-300))
-            trials.append((share, Diagnosed(
-                "friction_changed", "warning", f"friction of {joint} is {change:.3g} times that of the model: this "
-                f"explains {100 * share:.0f} % of the residuals",
-                "warm the arm up as it was then, look after its gear, or identify again", joint, value=change, unit="1",
-            )))  # fmt: skip
+    residuals = _Residuals(prediction)
+    trials = [residuals.load(), *(one for key in residuals.rows for one in residuals.of_joint(key))]
     share, best = max(trials, key=lambda one: one[0])
     if share >= NAMED:
         yield best
-    elif len(rows) > 1:
-        worst = sorted(residual, key=lambda key: -weights[key] * float(np.linalg.norm(residual[key])))
+    elif len(residuals.rows) > 1:
         yield Diagnosed(
             "unexplained", "info",
-            f"no single change explains the residuals, largest on {first_named([joint for _, joint in worst])}: "
-            "neither a load, nor friction or the gain of one joint",
+            f"no single change explains the residuals, largest on {first_named(residuals.worst)}: neither a load, nor "
+            "friction or the gain of one joint",
             "steelyard check ROBOT LOG looks for other faults of this log",
         )  # fmt: skip
 
 
-def _payload_span(prediction: TorquePrediction, columns: tuple[str, ...]) -> np.ndarray:
-    """Return what each of a load's ten parameters adds to base parameters (c, 10)."""
-    equations, model = prediction.equations, prediction.equations.model
-    number = model.robot.frame(model.payload_link).body
-    index = [equations.names.index(name) for name in columns]
-    span = np.zeros((len(columns), len(INERTIAL_NAMES)))
-    for k, symbol in enumerate(INERTIAL_NAMES):
-        name = f"{symbol}{number}"
-        if name in model.names:
-            span[:, k] = equations.base.regrouping[index, model.names.index(name)]
-    return span
+class _Residuals:
+    """What a model leaves of new recordings, by equation, and the part that a change explains."""
+
+    def __init__(self, prediction: TorquePrediction) -> None:
+        self._prediction, estimate = prediction, prediction.estimate
+        self._values = dict(zip(estimate.columns, estimate.values, strict=True))
+        self._columns: dict[tuple[str, str], tuple[str, ...]] = {}
+        stacked: dict[tuple[str, str], list[np.ndarray]] = {}
+        for one in reduce_rows(prediction.sources).factors:
+            key = (one.kind, one.joint)
+            if self._columns.setdefault(key, one.columns) == one.columns:
+                stacked.setdefault(key, []).append(one.triangle)
+        self.rows = {key: np.vstack(parts) for key, parts in stacked.items()}
+        sizes = {key: float(np.sqrt(np.mean(part[:, -1] ** 2))) for key, part in self.rows.items()}
+        self._weights = {key: 1 / max(size, 1e-300) for key, size in sizes.items()}
+        self._model = {
+            key: part[:, :-1] @ [self._values.get(name, 0.0) for name in self._columns[key]]
+            for key, part in self.rows.items()
+        }
+        self._left = {key: part[:, -1] - self._model[key] for key, part in self.rows.items()}
+        self._total = sum(self._weights[key] ** 2 * float(one @ one) for key, one in self._left.items())
+
+    @property
+    def worst(self) -> list[str]:
+        """Joints, those with the largest residuals first."""
+        sizes = {key: self._weights[key] * float(np.linalg.norm(one)) for key, one in self._left.items()}
+        return [joint for _, joint in sorted(sizes, key=lambda key: -sizes[key])]
+
+    def load(self) -> tuple[float, Diagnosed]:
+        """Return a load at the end of the arm; ten unknowns count for a little less than one."""
+        span = self._prediction.equations.payload_span
+        share, found = self._explained(
+            {key: part[:, :-1] @ span(self._columns[key]) for key, part in self.rows.items()}
+        )
+        mass = float(found[-1])
+        what = f"{mass:.2g} kg more" if mass >= 0 else f"{-mass:.2g} kg less"
+        return share - SIMPLER, Diagnosed(
+            "payload_changed", "warning",
+            f"the arm carries {what} at its end than when it was identified: this explains {100 * share:.0f} % of the "
+            "residuals", "mount what it carried then, or identify the load: steelyard payload", value=mass, unit="kg",
+        )  # fmt: skip
+
+    def of_joint(self, key: tuple[str, str]) -> Iterator[tuple[float, Diagnosed]]:
+        """Yield the gain of an equation's torque, and friction of its joint."""
+        kind, joint = key
+        share, found = self._explained({key: self._model[key][:, None]})
+        gain = 1 + float(found[0])
+        yield share, Diagnosed(
+            "gain_changed", "warning",
+            f"the {kind} torque of {joint} is {gain:.3g} times the model's: this explains {100 * share:.0f} % of the "
+            "residuals", f"check gain, unit and sensor of {joint}", joint, value=gain, unit="1",
+        )  # fmt: skip
+        own = [k for k, name in enumerate(self._columns[key]) if _is_friction(self._prediction, name, joint)]
+        if not own:
+            return
+        rows = self.rows[key][:, own]
+        share, found = self._explained({key: rows})
+        friction = rows @ [self._values.get(self._columns[key][k], 0.0) for k in own]
+        change = float(np.linalg.norm(friction + rows @ found) / max(np.linalg.norm(friction), 1e-300))
+        yield share, Diagnosed(
+            "friction_changed", "warning",
+            f"friction of {joint} is {change:.3g} times that of the model: this explains {100 * share:.0f} % of the "
+            "residuals", "warm the arm up as it was then, look after its gear, or identify again", joint, value=change,
+            unit="1",
+        )  # fmt: skip
+
+    def _explained(self, further: dict[tuple[str, str], np.ndarray]) -> tuple[float, np.ndarray]:
+        """Return the part of all squares that further columns of some equations explain, and their values."""
+        w = np.vstack([self._weights[key] * part for key, part in further.items()])
+        r = np.concatenate([self._weights[key] * self._left[key] for key in further])
+        found = np.linalg.lstsq(w, r, rcond=1e-9)[0]
+        rest = r - w @ found
+        return (float(r @ r) - float(rest @ rest)) / max(self._total, 1e-300), found
 
 
 def _is_friction(prediction: TorquePrediction, name: str, joint: str) -> bool:

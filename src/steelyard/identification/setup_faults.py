@@ -15,10 +15,10 @@ from types import MappingProxyType
 import numpy as np
 
 from ..distributions import t_ppf
-from ..estimate import Estimate, independent, stacked_system
+from ..estimate import Estimate
 from ..model import Model, build_model
 from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
-from ..robot import INERTIAL_NAMES, Robot
+from ..robot import Robot
 from .folds import Folds, FoldSquares, left_out_errors
 from .inputs import Labelled, inertias_of, sources_of
 from .regularisation import link_rows
@@ -340,15 +340,12 @@ def payload_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) 
         estimate: Estimate of them all, with its covariance.
         robot: The robot whose link inertias are known to about a fifth.
     """
-    model, names = equations.model, equations.names
+    model = equations.model
     if "inertias" not in robot.carries or "inertia" not in model.effects or model.payload != "none":
         return None
-    number = model.robot.frame(model.payload_link).body
-    place = [model.names.index(f"{symbol}{number}") for symbol in INERTIAL_NAMES if f"{symbol}{number}" in model.names]
-    if len(place) < len(INERTIAL_NAMES):
+    span = equations.payload_span(estimate.columns)
+    if not span[:, -1].any():  # its mass bears on no torque
         return None
-    index = [names.index(name) for name in estimate.columns]
-    span = equations.base.regrouping[np.ix_(index, place)]
     # Rows of the data, and of links near those of the file, which the load is not part of.
     root = np.linalg.cholesky(np.linalg.inv(_regular(estimate.covariance))).T
     drawn = link_rows(equations, estimate.columns, robot) / FILE_DEVIATION
@@ -367,8 +364,3 @@ def payload_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) 
 
 def _regular(covariance: np.ndarray) -> np.ndarray:
     return covariance + 1e-12 * np.diag(np.diag(covariance))
-
-
-def shown_columns(observations: Observations, equations: Equations) -> tuple[str, ...]:
-    """Return the base parameters that the motion excites at all."""
-    return independent(stacked_system(observations, equations.names)).columns

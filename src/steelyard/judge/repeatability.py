@@ -19,7 +19,6 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseGroup, group_of, weighted, with_correlated_noise
 from ..observe import Equations, Factor, Observations, RowSource, merged_triangle
-from ..robot import INERTIAL_NAMES
 from .reduction import scaled_least_squares
 
 WEAKEST = 10.0
@@ -279,7 +278,7 @@ class _Pooled:
 
     def payloads(self) -> Iterator[Disagreement]:
         """Yield a payload of each recording as the cause; one of negative mass is one that the others carry."""
-        span = self._payload_columns()
+        span = self._equations.payload_span(self._columns)
         for label in self._labels:
             extra = {group: rows[:, :-1] @ span for group, rows in self._rows.items() if group[0] == label}
             squares, values = self._squares(extra)
@@ -323,18 +322,6 @@ class _Pooled:
             remedy = f"check the gain of {whose} in the set-up of '{label}', and the unit of the torque columns"
         text = f"the recordings disagree: {what}; this explains {100 * share:.0f} % of the difference"
         return Disagreement(label, f"{cause} of {whose}", text, remedy, (), share, gain)
-
-    def _payload_columns(self) -> np.ndarray:
-        """Return what each of a payload's ten parameters adds to the base parameters (c, 10)."""
-        model, names = self._equations.model, self._equations.names
-        number = model.robot.frame(model.payload_link).body
-        carrier = [f"{symbol}{number}" for symbol in INERTIAL_NAMES]
-        span = np.zeros((len(self._columns), len(carrier)))
-        for k, symbol in enumerate(carrier):
-            if symbol in model.names:
-                column = self._equations.base.regrouping[:, model.names.index(symbol)]
-                span[:, k] = [column[names.index(name)] for name in self._columns]
-        return span
 
     def _squares(self, extra: Mapping[NoiseGroup, np.ndarray]) -> tuple[float, np.ndarray]:
         """Return the squares of all rows with further columns for some groups, and all values, further ones last."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from ..errors import ObservationError
 from ..kernel import BatchFunction, compile_batch
 from ..model import BaseParameters, Model, base_parameters, change_columns, change_inputs
 from ..recording import Recording, TorqueChannel
-from ..robot import Robot
+from ..robot import INERTIAL_NAMES, Robot
 from ..robot.balancers import check_within_tables
 from ..text import short_repr
 
@@ -98,6 +98,16 @@ class Equations:
         """Return base parameters by column, ``chi_1 + K chi_2``, from standard ones by name; absent ones are 0."""
         values = np.array([standard.get(name, 0.0) for name in self.model.names])
         return dict(zip(self.base_names, (self.base.regrouping @ values).tolist(), strict=True))
+
+    def payload_span(self, columns: Sequence[str]) -> np.ndarray:
+        """Return what each of the ten parameters of a load on the last link adds to base parameters (c, 10)."""
+        model = self.model
+        number, index = model.robot.frame(model.payload_link).body, [self.names.index(name) for name in columns]
+        span = np.zeros((len(index), len(INERTIAL_NAMES)))
+        for k, symbol in enumerate(INERTIAL_NAMES):
+            if f"{symbol}{number}" in model.names:
+                span[:, k] = self.base.regrouping[index, model.names.index(f"{symbol}{number}")]
+        return span
 
     def is_loaded(self, payload: str | None, label: str) -> bool:
         """Return whether rows of a recording with this payload have payload columns."""
