@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from guessed_logs import simulated
 from recording.logs import ARM, Motion, write_csv
+from ros_bags import Joints, write_bag
 from steelyard.cli import main
 from steelyard.recording import read_recording
 from steelyard.robot import load_robot
@@ -74,3 +76,32 @@ def test_a_missing_log_is_one_line(folder, capsys):
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["init", "arm.urdf"]) == 1
     assert not Path("steelyard.toml").exists()
+
+
+@pytest.mark.parametrize("folder_name", ["log_db3", "log_mcap"])
+def test_a_bag_of_a_simulation_is_guessed_right(folder_name, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("rosbags", reason="rosbags writes the bags of this test")
+    monkeypatch.chdir(tmp_path)
+    robot, log = load_robot("ur10e"), simulated("ur10e", 3)
+    velocity = np.gradient(log.q, log.time, axis=1)
+    order = [2, 1, 0, 3, 4, 5]
+    names = [robot.joint_names[joint] for joint in order]
+    # As the driver of this arm does it: its own order of joints, stamps of the clock.
+    rows = zip(log.time, log.q.T, velocity.T, log.torques[0].values.T, strict=True)
+    messages = [
+        Joints(1_700_000_000_000_000_000 + round(1e9 * float(time)), names, q[order], qd[order], effort[order])
+        for time, q, qd, effort in rows
+    ]
+    write_bag(Path(folder_name), messages)
+    assert main(["init", "ur10e", folder_name, "--json"]) == 0
+    items = {item["channel"]: item for item in json.loads(capsys.readouterr().out)["items"]}
+    assert {name: items[name]["unit"] for name in ("time", "q", "qd", "motor_torque")} == {
+        "time": "s", "q": "rad", "qd": "rad/s", "motor_torque": "Nm",
+    }  # fmt: skip
+    read = read_recording(robot, "steelyard.toml")
+    assert read.qd is not None
+    for got, true in ((read.q, log.q), (read.qd, velocity), (read.torques[0].values, log.torques[0].values)):
+        np.testing.assert_allclose(got, true, atol=1e-12)
+    # Nothing in a bag says whether efforts are of motors or of sensors behind the gears.
+    kind = next(one for one in items["motor_torque"]["aspects"] if one["aspect"] == "kind")
+    assert kind["confidence"] == "unsure"
