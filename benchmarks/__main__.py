@@ -12,6 +12,7 @@ NAMES = (
 )  # fmt: skip
 
 LONG = (
+    "bags",
     "coverage",
     "design_full",
     "calibration_coverage",
