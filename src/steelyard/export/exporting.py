@@ -117,6 +117,8 @@ def identified_arm(run: RunLike | Identification, robot: AnyRobot | None = None)
         )
     check_run(run.content, run.folder)
     model = model_of_run(run, robot_of_run(run.content, robot))
+    if tuple(row["name"] for row in rows) != model.names:
+        raise ExportError(f"the standard parameters of '{run.folder}' are not those of its model; run identify again")
     values = {row["name"]: float(row["value"]) for row in rows}
     sigmas = {row["name"]: float("nan") if row["sigma"] is None else float(row["sigma"]) for row in rows}
     sources = {row["name"]: str(row["source"]) for row in rows}

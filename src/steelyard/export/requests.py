@@ -121,7 +121,7 @@ def check_run(content: Mapping[str, Any], folder: Path) -> None:
         and isinstance(verdict.get("grade"), str)
         and all(_are_rows(verdict.get(key), names) for key, names in texts.items())
         and all("grade" in row for row in verdict["criteria"])  # null where a row was not judged
-        and (rows is None or (_are_standard(rows) and _is_arm(arm)))
+        and (rows is None or (_are_standard(rows) and _is_arm(arm, content.get("validation"))))
     )
     if not whole:
         raise ExportError(f"'{folder}' has a verdict or standard parameters that cannot be read; run identify again")
@@ -142,17 +142,22 @@ def _are_standard(rows: Any) -> bool:
     return _are_rows(rows, ("name", "source"), ("value", "sigma")) and all(row["value"] is not None for row in rows)
 
 
-def _is_arm(found: Any) -> bool:
-    """Return whether this describes how a consistent arm was found."""
-    if not isinstance(found, dict) or not all(
-        isinstance(found.get(key), list) and all(isinstance(one, str) for one in found[key])
-        for key in ("active_bounds", "links_at_edge")
+def _is_arm(found: Any, unseen: Any) -> bool:
+    """Return whether this describes how a consistent arm was found, and errors on unseen motion to compare it with."""
+    if (
+        not isinstance(found, dict)
+        or not found.keys() >= {"prior", "validation"}
+        or not all(
+            isinstance(found.get(key), list) and all(isinstance(one, str) for one in found[key])
+            for key in ("active_bounds", "links_at_edge")
+        )
     ):
         return False
-    prior, error = found.get("prior"), found.get("validation")
-    return (prior is None or _are_rows([prior], ("origin",), ("deviation",))) and (
-        error is None or _are_rows([error], (), ("relative_error_percent",))
-    )
+    prior, error = found["prior"], found["validation"]
+    if prior is not None and not (_are_rows([prior], ("origin",), ("deviation",)) and prior["deviation"] is not None):
+        return False
+    free = ("relative_error_percent_of_all_parameters",)
+    return error is None or (_are_rows([error], (), ("relative_error_percent",)) and _are_rows([unseen], (), free))
 
 
 def _is_number(value: Any) -> bool:

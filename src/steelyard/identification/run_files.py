@@ -183,7 +183,7 @@ def read_run(folder: Path) -> SavedRun:
         [arrays[name].shape for name in (*_ARRAYS, *_ESSENTIAL)] != shapes
         or any(one.dtype.kind not in "fiu" for one in numbers)
         or not set(essential) <= set(names)
-        or not all((np.abs(one) < np.float64(LARGEST_VALUE)).all() for one in numbers if one is not freedom)
+        or not all((np.abs(one) < LARGEST_VALUE).all() for one in numbers if one is not freedom)
         or not (freedom > 0).all()
         or not all((np.diag(one) >= 0).all() for one in (covariance, arrays["essential_covariance"]))
     ):

@@ -96,7 +96,7 @@ def _document(path: Path, next_step: str, error_kind: type[SteelyardError]) -> d
 def arrays_of(
     folder: Path, content: Mapping[str, Any], kind: str, names: Sequence[str], error_kind: type[SteelyardError]
 ) -> dict[str, np.ndarray]:
-    """Return arrays of a run, if the file is the one that its result names.
+    """Return arrays of a run, if the file is the one that its result names; numbers of any precision as doubles.
 
     Args:
         folder: The run folder.
@@ -112,7 +112,7 @@ def arrays_of(
         raise error_kind(f"the arrays '{path}' cannot be read ({error}); run the command again") from error
     if missing := [name for name in names if name not in arrays]:
         raise error_kind(f"'{path}' has no array {', '.join(missing)}; run the command again")
-    return arrays
+    return {name: one.astype(float) if one.dtype.kind == "f" else one for name, one in arrays.items()}
 
 
 def file_of(folder: Path, content: Mapping[str, Any], kind: str, error_kind: type[SteelyardError]) -> Path:
