@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from scipy import stats
+from scipy import linalg, stats
 
 from calibration.small_problems import LinearProblem, linear_problem, noise_like
 from steelyard.calibration.fit.covariances import (
@@ -107,6 +109,36 @@ def test_cluster_is_unbiased_where_the_fit_takes_much():
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.1)
 
 
+def test_cluster_has_bell_and_mccaffrey_s_matrix_and_degrees_of_freedom():
+    """``(tr M)^2 / tr M^2``, ``M = G^T G``; column g of G: ``(I - H)_g^T A_g B_g (B^T B)^-1``, ``A_g^-2 = (I - H)_gg``.
+
+    A prior adds its part to the matrix.
+    """
+    problem, _ = linear_problem(noise_like("equal", 1e-4, 6, 2, 1, 0), 6, 2, 1)
+    fit = fitted(problem, COLUMNS)
+    found = covariance_of(fit, problem.equations, known(problem, np.full(36, 1e-4)), "cluster")
+    B, pose = problem.matrix, problem.equations.pose
+    inverse = np.linalg.inv(B.T @ B)
+    left = np.eye(36) - B @ inverse @ B.T
+    G, scores = np.zeros((4, 36, 6)), np.zeros((6, 4))
+    for g in range(6):
+        own = pose == g
+        A = np.linalg.inv(np.real(np.asarray(linalg.sqrtm(left[np.ix_(own, own)]))))
+        G[:, :, g] = (left[:, own] @ A @ B[own] @ inverse).T
+        scores[g] = B[own].T @ A @ fit.residual[own]
+    M = np.einsum("jeg,jeh->jgh", G, G)
+    np.testing.assert_allclose(found.matrix, inverse @ scores.T @ scores @ inverse, rtol=1e-8)
+    expected = np.einsum("jgg->j", M) ** 2 / np.einsum("jgh,jgh->j", M, M)
+    assert expected.max() < 5
+    np.testing.assert_allclose(found.freedom, expected, rtol=1e-8)
+    sure = fitted(problem, COLUMNS, prior=np.array([1e-4, np.inf, np.inf, np.inf]))
+    held = covariance_of(sure, problem.equations, known(problem, np.full(36, 1e-4)), "cluster")
+    alone = covariance_of(
+        replace(sure, precision=np.zeros(4)), problem.equations, known(problem, UNEQUAL[:36]), "cluster"
+    )
+    np.testing.assert_allclose(held.matrix - alone.matrix, 1e8 * np.outer(sure.inverse[0], sure.inverse[0]), rtol=1e-6)
+
+
 def test_what_a_fit_takes_whole_counts_for_nothing():
     """The correction is the root of the pseudo-inverse of ``I - H``, where a configuration alone decides an unknown."""
     rows = np.random.default_rng(0).normal(size=(12, 4))
@@ -152,10 +184,10 @@ def test_independent_equations_claim_too_much_where_repeats_share_an_error():
 
 
 def test_intervals_overlap_if_they_have_a_point_in_common():
-    first = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
-    second = np.array([[0.5, 2.0], [1.1, 2.0], [-1.0, 3.0]])
-    np.testing.assert_array_equal(overlap(first, second), [True, False, True])
-    np.testing.assert_array_equal(overlap(second, first), [True, False, True])
+    first = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+    second = np.array([[0.5, 2.0], [1.1, 2.0], [-1.0, 3.0], [1.0, 2.0]])
+    np.testing.assert_array_equal(overlap(first, second), [True, False, True, True])
+    np.testing.assert_array_equal(overlap(second, first), [True, False, True, True])
 
 
 def test_weights_pay_as_much_as_theory_says():
@@ -203,6 +235,16 @@ def test_estimated_weights_cost_what_kenward_and_roger_say():
     np.testing.assert_allclose(_cost_of_sigmas(fit, problem.equations, sigmas), expected, rtol=1e-9)
     equal = fitted(problem, COLUMNS)
     assert (_cost_of_sigmas(equal, problem.equations, estimated_sigmas(equal, problem.equations)) == 1).all()
+
+
+def test_one_weight_for_positions_and_one_for_rotations_cost_nothing():
+    problem, _ = problem_of("equal")
+    turned = problem.equations.marker == 0  # as if these points were rotations
+    equations = replace(problem.equations, coordinate=problem.equations.coordinate + 3 * turned)
+    fit = fitted(problem, COLUMNS, np.where(turned, 5.0, 1.0))
+    sigmas = estimated_sigmas(fit, equations)
+    assert (_cost_of_sigmas(fit, equations, sigmas) == 1).all()
+    assert (_cost_of_sigmas(fit, problem.equations, sigmas) > 1).all()
 
 
 def test_degrees_of_freedom_are_satterthwaite_s_for_any_weights():

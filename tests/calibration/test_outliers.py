@@ -305,7 +305,14 @@ def test_long_tails_let_whole_configurations_deviate_but_no_single_point(monkeyp
     assert (long == short)[good].all()
 
 
-def test_wrong_configurations_of_a_joint_range_are_inside_it_but_for_those_with_a_blunder():
+class SomeMisread(PointSearch):
+    """A search in which no rigid motion explains the configuration 38."""
+
+    def _moved_as_one(self, pose, good, here):
+        return pose != 38
+
+
+def test_wrong_configurations_of_a_joint_range_are_inside_it_but_for_those_with_a_blunder_or_misread():
     q = np.linspace(-2.0, 2.0, 40)
     noise = np.full((40, 3, 3), 1e-4 / np.sqrt(3))
     noise[30:] *= 10  # 1 mm where the joint is above 1.0 rad
@@ -316,12 +323,40 @@ def test_wrong_configurations_of_a_joint_range_are_inside_it_but_for_those_with_
     problem = replace(problem, equations=replace(problem.equations, joints=joints))
     good = np.ones((40, 3), dtype=bool)
     good[30:, :2], good[5] = False, False  # two of three points are most of a configuration
-    search = PointSearch(problem, COLUMNS)
+    search = SomeMisread(problem, COLUMNS)
     (found,), inside = search.clustered(good.ravel(), truth, 0)
     expected = np.zeros((40, 3), dtype=bool)
-    expected[[30, 31, 32, *range(34, 40)]] = True
+    expected[[30, 31, 32, *range(34, 38), 39]] = True
     np.testing.assert_array_equal(inside.reshape(40, 3), expected)
     assert found.joint == "elbow"
-    assert found.points == 27
+    assert found.points == 24
     assert found.inside_mm == pytest.approx(1.0)
-    assert found.elsewhere_mm == pytest.approx(np.sqrt((29 * 3 * 0.1**2 + 1.0**2) / (29 * 3 + 1)))
+    assert found.elsewhere_mm == pytest.approx(np.sqrt((29 * 3 * 0.1**2 + 2 * 1.0**2) / (29 * 3 + 2)))
+
+
+def test_a_point_is_compared_with_the_mean_of_the_good_others_of_its_configuration():
+    """The variance of ``u - mean of k others`` is ``1 + 1 / k``; a point without others is compared with nothing."""
+    whitened = np.zeros((15, 3, 3))
+    whitened[4, :, 0] = 1.0, 2.0, 6.0
+    whitened[4, :, 2] = 0.0, 0.0, 4.0
+    search = small_search()
+    found = search._apart(whitened.ravel(), np.ones(45, dtype=bool)).reshape(15, 3)
+    np.testing.assert_allclose(found[4], [(9 + 4) / 1.5, (1.5**2 + 4) / 1.5, (4.5**2 + 16) / 1.5])
+    assert (np.delete(found, 4, axis=0) == 0).all()
+    found = search._apart(whitened.ravel(), ~points(45, 14)).reshape(15, 3)
+    np.testing.assert_allclose(found[4], [1 / 2, 1 / 2, (4.5**2 + 16) / 1.5])
+    found = search._apart(whitened.ravel(), ~points(45, 13, 14)).reshape(15, 3)
+    np.testing.assert_allclose(found[4], [0, 1 / 2, (25 + 16) / 2])
+
+
+def test_candidates_for_ranges_are_one_of_a_hundred_points_with_normal_noise(monkeypatch):
+    alarms = []
+
+    class Told(PointSearch):
+        def judged(self, *arguments, **choices):
+            alarms.append(choices.get("alarm", FALSE_ALARM))
+            return super().judged(*arguments, **choices)
+
+    monkeypatch.setattr(outliers, "PointSearch", Told)
+    screened(linear_problem(noise_like("equal", 1e-4, 15, 3, 1, 0), 15, 3, 1)[0], COLUMNS)
+    assert alarms == [pytest.approx(0.01 * 45), FALSE_ALARM, FALSE_ALARM]

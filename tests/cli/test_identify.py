@@ -277,6 +277,12 @@ def test_torques_are_predicted_along_a_log(workplace, capsys):
     header, *rows = Path("torques.csv").read_text().splitlines()
     assert header.startswith("time,predicted_motor[joint_1],band_motor[joint_1],measured_motor[joint_1],error_motor[")
     assert len(rows) > 1900
+    assert main(["check", "run", "unseen.npz", "--json"]) == 0
+    checked = json.loads(capsys.readouterr().out)
+    assert (checked["robot"], checked["valid"]) == ("scara_2r", True)
+    assert [one["code"] for one in checked["findings"]] == ["model_valid"]
+    assert checked["relative_error_percent"] == pytest.approx(reported["relative_error_percent"], rel=1e-12)
+    assert checked["relative_error_percent_then"] == pytest.approx(reported["relative_error_percent"], rel=1e-12)
     assert main(["predict", "run", "unseen.npz", "--quiet"]) == 0
     assert re.fullmatch(r"relative error \d+\.\d\d %\n", capsys.readouterr().out)
     for arguments, message in (

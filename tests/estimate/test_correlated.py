@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import linalg
+from scipy import linalg, stats
 
 from estimate.synthetic import SyntheticRows, autoregression, names_of, resolved_for, smooth_columns, sources_of
 from steelyard.estimate import TRUSTED, generalised, misfit, noise_explains, weighted, with_correlated_noise
@@ -26,6 +26,17 @@ def problem(seed, coefficients, rows=300, **choices):
     return W, given, weighted(reduce_rows(given), names_of(3))
 
 
+def sandwich(W, plain, noise):
+    """Return ``A^-1 (W^T S W) A^-1`` of the rows of :func:`problem`, S as a whole matrix."""
+    meat, place = np.zeros((3, 3)), ([0, 1], [1, 2])
+    for e, joint in enumerate(("joint_1", "joint_2")):
+        group = ("a", "motor", joint)
+        lags = noise_autocovariance(noise.correlation, noise.coefficients[group[1:]], 299)
+        X = W[e] / plain.deviations[group] ** 2 * noise.deviations[group]
+        meat[np.ix_(place[e], place[e])] += X.T @ linalg.toeplitz(lags) @ X
+    return plain.system.inverse @ meat @ plain.system.inverse
+
+
 @pytest.mark.parametrize("factor", [1, 10])
 @pytest.mark.parametrize("cuts", [(), (17, 18, 200)])
 def test_the_covariance_is_the_sandwich_of_the_noise_model(factor, cuts):
@@ -33,17 +44,20 @@ def test_the_covariance_is_the_sandwich_of_the_noise_model(factor, cuts):
     fit = with_correlated_noise(given, plain)
     np.testing.assert_array_equal(fit.estimate.values, plain.values)
     assert fit.estimate.covariance_kind == "model"
-    meat, place = np.zeros((3, 3)), ([0, 1], [1, 2])
-    for e, joint in enumerate(("joint_1", "joint_2")):
-        group = ("a", "motor", joint)
-        lags = noise_autocovariance(fit.noise.correlation, fit.noise.coefficients[group[1:]], 299)
-        X = W[e] / plain.deviations[group] ** 2 * fit.noise.deviations[group]
-        meat[np.ix_(place[e], place[e])] += X.T @ linalg.toeplitz(lags) @ X
-    bread = plain.system.inverse
-    sigma = np.sqrt(np.diag(bread @ meat @ bread))
-    np.testing.assert_allclose(
-        fit.estimate.covariance / np.outer(sigma, sigma), bread @ meat @ bread / np.outer(sigma, sigma), atol=1e-2
-    )
+    expected = sandwich(W, plain, fit.noise)
+    size = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    np.testing.assert_allclose(fit.estimate.covariance / size, expected / size, atol=1e-2)
+
+
+@pytest.mark.parametrize("coefficient", [0.9, -0.5])
+def test_freedom_counts_the_independent_rows_that_correlated_ones_are_worth(coefficient):
+    """n rows with noise of an autoregression a are worth ``n (1 - a) / (1 + a)``, never more than n."""
+    _, given, plain = problem(1, [coefficient])
+    fit = with_correlated_noise(given, plain)
+    found = np.array([fit.noise.coefficients["motor", joint] for joint in ("joint_1", "joint_2")])
+    assert found.shape == (2, 1)
+    worth = np.minimum(300 * (1 - found) / (1 + found), 300).sum()
+    np.testing.assert_allclose(fit.estimate.freedom, np.full(3, worth - 3), rtol=2e-3)  # correlations die out
 
 
 def test_the_decimator_s_correlation_is_convolved_with_the_autoregression():
@@ -112,6 +126,24 @@ def test_slow_noise_explains_why_both_estimates_differ_and_a_missing_effect_does
     given = sources_of(SyntheticRows("a", [np.column_stack([W, true[:, 0]])], [("p0",)]))
     plain = weighted(reduce_rows(given), ("p0",))
     assert not noise_explains(given, plain, generalised(given, plain))
+
+
+@pytest.mark.parametrize("parameter", range(3))
+def test_noise_explains_differences_up_to_one_in_a_thousand(parameter):
+    """``d^T A d`` against a chi-square of mean ``tr L`` and variance ``2 tr L^2``, ``L = A (C_w - C_g)``."""
+    W, given, plain = problem(1, [0.9])
+    gls = generalised(given, plain)
+    X = np.zeros((2, 300, 3))
+    X[0, :, :2], X[1, :, 1:] = (W[e] / plain.deviations["a", "motor", f"joint_{e + 1}"] for e in range(2))
+    A = np.einsum("eri,erj->ij", X, X)
+    L = A @ (sandwich(W, plain, gls.noise) - gls.estimate.covariance)
+    assert (np.linalg.eigvals(L) > 0).all()
+    mean, variance = np.trace(L), 2 * np.trace(L @ L)
+    limit = variance / (2 * mean) * stats.chi2.isf(0.001, 2 * mean**2 / variance)
+    for part, explained in ((0.97, True), (1.03, False)):
+        d = np.eye(3)[parameter] * np.sqrt(part * limit / A[parameter, parameter])
+        moved = replace(gls, estimate=replace(gls.estimate, values=plain.values + d))
+        assert noise_explains(given, plain, moved) is explained
 
 
 @pytest.mark.parametrize("drift", [0.0, 400.0])

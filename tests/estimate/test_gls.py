@@ -23,11 +23,11 @@ def fitted(*sources):
     return generalised(given, weighted(reduce_rows(given), names))
 
 
-def one_equation(seed, coefficients, rows=200, columns=6, **choices):
+def one_equation(seed, coefficients, rows=200, columns=6, label="a", size=1.0, **choices):
     rng = np.random.default_rng(seed)
     W = smooth_columns(rng, rows, columns) * np.logspace(-2, 2, columns)
-    y = W @ np.arange(1.0, columns + 1) + autoregression(rng, rows, coefficients)
-    return W, y, SyntheticRows("a", [np.column_stack([W, y])], [names_of(columns)], **choices)
+    y = W @ np.arange(1.0, columns + 1) + autoregression(rng, rows, coefficients, size)
+    return W, y, SyntheticRows(label, [np.column_stack([W, y])], [names_of(columns)], **choices)
 
 
 def noise_covariance(noise, rows, group=("a", "motor", "joint_1")):
@@ -66,6 +66,50 @@ def test_the_covariance_is_widened_by_what_estimating_the_noise_costs():
         estimate.system.inverse / np.sqrt(np.outer(*[np.diag(estimate.system.inverse)] * 2)),
         atol=1e-9,
     )
+
+
+@pytest.mark.parametrize("coefficients", [[0.7], [1.1, -0.4]], ids=str)
+def test_the_correction_is_the_formula_written_out_with_whole_matrices(coefficients):
+    """Two recordings, noise of 5 and 0.2: ``Phi + 2 Phi (sum_ij C_ij (Q_ij - P_i Phi P_j)) Phi`` and Satterthwaite."""
+    parts = [
+        one_equation(k, coefficients, 90, 3, label, size) for k, (label, size) in enumerate((("a", 5), ("b", 0.2)))
+    ]
+    given = sources_of(*(part[2] for part in parts))
+    scale = weighted(reduce_rows(given), names_of(3)).system.scale
+    fit = fit_noise(lag_products(given, names_of(3), np.eye(1, 5)[0], scale), 3)
+    found, freedom = corrected_covariance(fit)
+    equation, order = ("motor", "joint_1"), len(coefficients)
+    assert fit.orders[equation] == order
+    variances = [fit.variances[label, *equation] for label in "ab"]
+    lagged = [
+        np.stack([(W / scale)[4 - k : 90 - k] for k in range(order + 1)]) for W, _, _ in parts
+    ]  # (order + 1, r, c)
+    lagged_y = [np.stack([y[4 - k : 90 - k] for k in range(order + 1)]) for _, y, _ in parts]
+    filter_ = fit.filters[equation][: order + 1]
+    white = [np.tensordot(filter_, one, 1) for one in lagged]
+    A = [U.T @ U / variance for U, variance in zip(white, variances, strict=True)]
+    Phi = np.linalg.inv(sum(A))
+    moment = sum(U.T @ (filter_ @ y) / s for U, y, s in zip(white, lagged_y, variances, strict=True))
+    residuals = [y - one @ (Phi @ moment) for y, one in zip(lagged_y, lagged, strict=True)]
+    P, Q, on_coefficients = np.zeros((order, 3, 3)), np.zeros((order, order, 3, 3)), np.zeros((order, order))
+    for one, U, r, s in zip(lagged, white, residuals, variances, strict=True):
+        for i in range(order):
+            P[i] += (one[i + 1].T @ U + U.T @ one[i + 1]) / s
+            for j in range(order):
+                product = one[i + 1].T @ one[j + 1]
+                Q[i, j] += 4 * product / s
+                on_coefficients[i, j] += (r[i + 1] @ r[j + 1] + np.trace(Phi @ product)) / s
+    C = np.linalg.inv(on_coefficients)
+    own = [86 - np.trace(Phi @ part) for part in A]
+    excess = sum(2 / nu * (part - part @ Phi @ part) for nu, part in zip(own, A, strict=True))
+    excess = excess + sum(C[i, j] * (Q[i, j] - P[i] @ Phi @ P[j]) for i in range(order) for j in range(order))
+    gain = 1 + np.diag(2 * Phi @ excess @ Phi) / np.diag(Phi)
+    assert (gain > 1).all()
+    np.testing.assert_allclose(found, Phi * np.sqrt(np.outer(gain, gain)), rtol=1e-6)
+    logs = [np.diag(Phi @ part @ Phi) / np.diag(Phi) for part in (*A, *P)]
+    spread = sum(2 / nu * log**2 for nu, log in zip(own, logs[:2], strict=True))
+    spread = spread + np.einsum("ik,ij,jk->k", logs[2:], C, logs[2:])
+    np.testing.assert_allclose(freedom, 2 / spread, rtol=1e-6)
 
 
 def test_a_break_in_the_rows_is_a_break_in_the_noise():

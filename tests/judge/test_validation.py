@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, astuple, replace
 from functools import cache
 
 import numpy as np
@@ -268,9 +268,54 @@ def test_forces_and_torques_are_never_summed():
 
 
 def test_an_equation_without_a_sample_has_no_figures():
+    assert set(astuple(ErrorSums())) == {0}
     empty = JointError("motor", "j", "N m", 0.0, ErrorSums())
-    figures = (empty.rms, empty.relative_percent, empty.maximum, empty.durbin_watson, empty.noise_ratio)
+    figures = (
+        empty.rms, empty.relative_percent, empty.maximum, empty.durbin_watson, empty.expected_durbin_watson,
+        empty.noise_ratio, empty.standstill_rms, empty.varying_percent,
+    )  # fmt: skip
     assert all(np.isnan(value) for value in figures)
+    nothing = Evaluation("x", 10.0, (empty,), ("j",), with_top_speeds(0.0))
+    figures = (nothing.relative_percent, nothing.relative_percent_all_rows, nothing.standstill_percent)
+    assert all(np.isnan(value) for value in figures)
+
+
+def test_figures_follow_from_the_sums_by_hand():
+    sums = ErrorSums(
+        samples=4, error=9.0, torque=36.0, maximum=2.5, still_samples=16, still_error=1.0, still_torque=4.0, rows=5,
+        residual=8.0, differences=12.0, expected=8.5, white_rows=3, white=27.0, torque_variation=16.0,
+        error_variation=4.0, torque_max=7.0, noise=4.5,
+    )  # fmt: skip
+    one = JointError("motor", "a", "N m", 1.0, sums)
+    assert (one.rms, one.torque_rms, one.torque_deviation, one.noise_rms) == (1.5, 3.0, 2.0, np.sqrt(4.5 / 4))
+    assert (one.relative_percent, one.varying_percent, one.standstill_rms) == (50.0, 50.0, 0.25)
+    assert (one.maximum, one.torque_max, one.samples) == (2.5, 7.0, 4)
+    assert (one.durbin_watson, one.expected_durbin_watson, one.noise_ratio) == (1.5, 1.7, 3.0)
+    both = sums + replace(sums, maximum=3.0, torque_max=6.0)
+    twice = {name: 2 * value for name, value in asdict(sums).items()}
+    assert asdict(both) == {**twice, "maximum": 3.0, "torque_max": 7.0}
+    whole = Evaluation("x", 10.0, (one, one), ("a", "b"), with_top_speeds(1.0, 1.0))
+    assert whole.relative_percent == 50.0
+    assert whole.relative_percent_all_rows == 50.0
+    assert whole.standstill_percent == 80.0
+    assert whole.noise_limited
+    less = replace(one, sums=replace(sums, noise=4.4, still_error=16.0, still_torque=28.0))
+    quieter = replace(whole, joints=(less, less))
+    assert not quieter.noise_limited
+    assert quieter.relative_percent_all_rows == 62.5
+
+
+def test_how_far_and_how_hard_joints_move_adds_up_over_recordings():
+    first = MotionExtent.of(np.array([[-1.0, 0.5]]), np.array([[-3.0, 2.0]]), np.array([[3.0, 4.0]]))
+    other = MotionExtent.of(np.array([[-0.5, 2.0]]), np.array([[1.0, -1.0]]), np.array([[5.0, 0.0]]))
+    assert (first.speed_max, first.lower, first.upper, first.acceleration_rms) == (3, -1, 0.5, np.sqrt(12.5))
+    both = first + other
+    assert (both.speed_max, both.lower, both.upper, both.acceleration_rms) == (3, -1, 2, np.sqrt(12.5))
+    assert both.samples == 4
+    nothing = MotionExtent(*np.zeros((4, 1)), samples=0)
+    assert nothing.acceleration_rms == 0
+    evaluation = Evaluation("x", 10.0, (), ("a",), first, 2)
+    assert combined([evaluation, replace(evaluation, skipped_segments=3)]).skipped_segments == 5
 
 
 def test_joints_that_move_faster_than_in_the_fit_are_named():

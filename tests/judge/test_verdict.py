@@ -173,6 +173,24 @@ def test_sentences_name_the_worst_joints_and_the_weak_parameters():
     assert "Fvm1 in 'warm' disagrees most" in texts["spread of recordings over sigma"].text
 
 
+def test_three_joints_are_named_at_most():
+    errors = {"joint_1": 4.0, "joint_2": 31.0, "joint_3": 7.0, "joint_4": 9.0, "joint_5": 5.0}
+    named = judge(replace(GOOD, unseen_joints=errors)).criteria[ERROR].sentence
+    assert named.endswith("worst: joint_2 31 %, joint_4 9 %, joint_3 7 %")
+    three = {"joint_1": 11.0, "joint_2": 30.0, "joint_3": 20.0}
+    lacking = [
+        judge(replace(GOOD, patterns=one)).criteria[PATTERN].sentence for one in (three, {**three, "joint_4": 12})
+    ]
+    assert "an effect on joint_1, joint_2, joint_3: a pattern explains up to 30 %" in lacking[0]
+    assert "an effect on joint_1, joint_2, joint_3 and more: a pattern explains up to 30 %" in lacking[1]
+
+
+def test_without_patterns_and_equations_their_rows_show_nothing():
+    rows = judge(replace(GOOD, patterns={}, correlation=())).criteria
+    assert (rows[PATTERN].value, rows[PATTERN].text_value) == (0.0, "0 %")
+    assert rows[CORRELATION].value == 0.0
+
+
 def test_an_error_that_is_all_noise_has_another_remedy():
     noisy = judge(replace(GOOD, fit_percent=20.0, unseen_percent=20.0, noise_limited=True))
     assert "less noise" in noisy.reasons[0].remedy

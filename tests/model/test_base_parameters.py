@@ -118,6 +118,18 @@ def test_a_still_joint_costs_data_rank_but_not_structural_rank():
     assert poor.condition == np.inf
 
 
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_the_condition_of_data_is_that_of_columns_of_unit_length(size):
+    """Columns at an angle of 60 degrees, whatever their lengths: ``sqrt((1 + cos) / (1 - cos)) = sqrt(3)``."""
+    base = base_parameters(build_model(load_robot("scara_2r"), effects=["Fvm"]))
+    columns = np.array([[1.0, 0.5], [0.0, np.sqrt(0.75)], [0.0, 0.0]]) * [size, 0.2]
+    regressor = np.zeros((3, base.regrouping.shape[1]))
+    regressor[:, list(base.base_columns)] = columns
+    found = data_rank(base, regressor)
+    assert (found.rank, found.unexcited) == (2, ())
+    assert found.condition == pytest.approx(np.sqrt(3))
+
+
 def test_a_payload_needs_both_data_sets_in_the_data_too():
     robot = load_robot("kuka_lwr4")
     model = build_model(robot, measured="both", payload="paired")

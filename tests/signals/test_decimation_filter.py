@@ -85,6 +85,14 @@ def test_the_durbin_watson_statistic_of_white_noise_is_as_predicted():
     assert 1.5 < predicted < 1.6
 
 
+def test_the_durbin_watson_statistic_follows_from_the_impulse_response():
+    filter_ = decimation_filter(100.0, 4)
+    taps = filter_.impulse_response()
+    neighbours = np.correlate(taps, taps, "full")[len(taps) - 1 + 4] / (taps @ taps)
+    assert filter_.expected_durbin_watson() == pytest.approx(2 - 2 * neighbours, rel=1e-12)
+    assert filter_.expected_durbin_watson(5) == pytest.approx(0.8 * (2 - 2 * neighbours), rel=1e-12)
+
+
 def test_correlation_beyond_the_impulse_response_is_zero():
     filter_ = decimation_filter(100.0, 4)
     assert filter_.noise_correlation(200)[-1] == 0

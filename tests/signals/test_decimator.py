@@ -27,6 +27,9 @@ def test_the_result_is_the_convolution_with_the_impulse_response(factor, ends):
     half, taps = result.filter.half, result.filter.impulse_response()
     whole = np.stack([np.convolve(np.pad(row, half, mode="reflect"), taps, "valid") for row in values])
     np.testing.assert_allclose(result.values, whole[:, result.index], atol=1e-12)
+    inside = [k for k in range(0, 5003, factor) if ends == "mirror" or half <= k < 5003 - half]
+    assert result.index.tolist() == inside
+    assert result.dropped == (inside[0] // factor, -(-5003 // factor) - inside[0] // factor - len(inside))
 
 
 @settings(max_examples=40, deadline=None)

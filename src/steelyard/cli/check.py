@@ -158,14 +158,12 @@ def _check_run(
     quiet: bool,
 ) -> int:
     """Check whether the model of a run still holds on logs."""
-    from ..identification import check_model, read_run, robot_of_run
-    from .logs import read_streams, streams_of
+    from ..identification import check_model
+    from .logs import run_and_recordings
 
     require_files(*in_folder(root, logs), config)
     with quietly(quiet):
-        known = read_run(run)
-        arm = robot_of_run(known.content, None)
-        recordings = read_streams(streams_of(arm, logs, config, (table,), root))
+        known, arm, recordings = run_and_recordings(run, None, logs, config, table, root)
         with ProgressBar("predicting") as progress:
             found = check_model(known, recordings, arm, progress=progress)
         error = found.prediction.error

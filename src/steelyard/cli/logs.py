@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, RecordingError
 from ..files import toml_document
 from ..recording import Recording, RecordingStream, read_setup, stream_recordings
 from ..robot import Robot
 from .output import ProgressBar
+
+if TYPE_CHECKING:
+    from ..identification import SavedRun
 
 
 def streams_of(
@@ -65,6 +69,17 @@ def read_streams(streams: Sequence[RecordingStream]) -> list[Recording]:
             found.append(stream.whole(lambda read, _, before=done: progress(before + read, total)))
             done += stream.bytes_total
     return found
+
+
+def run_and_recordings(
+    run: Path, robot: str | None, logs: Sequence[Path], config: Path | None, table: str, root: Path | None
+) -> tuple[SavedRun, Robot, list[Recording]]:
+    """Return an identify run, its robot (``robot`` if its file has moved) and recordings of that robot."""
+    from ..identification import read_run, robot_of_run
+
+    known = read_run(run)
+    arm = robot_of_run(known.content, robot)
+    return known, arm, read_streams(streams_of(arm, logs, config, (table,), root))
 
 
 def gains_file(given: Path | None) -> Path | None:

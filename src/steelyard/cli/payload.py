@@ -87,9 +87,9 @@ def payload(
     if sensor.wrench:
         with quietly(quiet):
             return _from_wrench([run, *logs] if run else list(logs), robot, config, table, root, sensor, out, json)
-    from ..identification import identify_payload, read_run, robot_of_run
+    from ..identification import identify_payload
     from ..run import RunFolder, hashes_of
-    from .logs import hashes_of_recordings, read_streams, streams_of
+    from .logs import hashes_of_recordings, run_and_recordings
 
     if run is None:
         raise EstimateError(
@@ -99,9 +99,7 @@ def payload(
         raise EstimateError("options of a force/torque sensor are given without --wrench; add it, or leave them out")
     require_files(run, *in_folder(root, logs), config)
     with quietly(quiet), RunFolder(out, "payload") as saved:
-        known = read_run(run)
-        arm = robot_of_run(known.content, robot)
-        recordings = read_streams(streams_of(arm, logs, config, (table,), root))
+        known, arm, recordings = run_and_recordings(run, robot, logs, config, table, root)
         found = identify_payload(arm, known, recordings, os.cpu_count() or 1, _part(gain_sigma))
         inputs = {**hashes_of(run / "result.json", Path(arm.file), config), **hashes_of_recordings(recordings)}
         content = _payload_run_to_json(known, found, recordings)

@@ -30,16 +30,14 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Predict the torques of an identified arm along logs: a CSV file, and the error of every joint."""
-    from ..identification import predict, read_run, robot_of_run
-    from .logs import read_streams, streams_of
+    from ..identification import predict
+    from .logs import run_and_recordings
 
     require_files(run, *in_folder(root, logs), config)
     if out is not None and out.suffix.lower() != ".csv":
         raise EstimateError(f"--out {out}: torques are written as CSV; name a file that ends with .csv")
     with quietly(quiet):
-        known = read_run(run)
-        arm = robot_of_run(known.content, robot)
-        recordings = read_streams(streams_of(arm, logs, config, (table,), root))
+        known, arm, recordings = run_and_recordings(run, robot, logs, config, table, root)
         with ProgressBar("predicting") as progress:
             found = predict(known, recordings, arm, progress=progress)
         if out is not None:

@@ -336,7 +336,5 @@ def hardly_moving(train: Evaluation, unseen: Evaluation, part: float = HARDLY) -
     spans = unseen.extent.upper - unseen.extent.lower
     reached = zip(unseen.joint_names, spans, unseen.speed_max, strict=True)
     return tuple(
-        joint
-        for joint, span, speed in reached
-        if span < known.get(joint, (0.0, 0.0))[0] and speed < known.get(joint, (0.0, 0.0))[1]
+        joint for joint, span, speed in reached if joint in known and span < known[joint][0] and speed < known[joint][1]
     )

@@ -75,9 +75,7 @@ def stacked_regressor(function: ca.Function, *motion: np.ndarray) -> np.ndarray:
         >>> stacked_regressor(model.regressor, *motion).shape
         (200, 24)
     """
-    rows, columns = function.size_out(0)
-    values = np.array(function(*motion))
-    return values.reshape(rows, -1, columns).reshape(-1, columns)
+    return np.array(function(*motion)).reshape(-1, function.size2_out(0))
 
 
 def structural_samples(model: Model, seed: int = 0) -> np.ndarray:
@@ -173,23 +171,23 @@ class BaseParameters:
         return {parameter.column: parameter.name for parameter in self.base}
 
 
-@lru_cache(maxsize=32)
-def _elimination_rank(symbol: str, axis: tuple[float, float, float], kind: str) -> int:
-    """Return 0 for an inertial parameter to keep if possible, 4 or 5 for one to eliminate first."""
-    if kind == "prismatic":
-        return 5 if symbol in _INERTIAS else 0
-    main_axis = int(np.argmax(np.abs(axis)))
-    return 4 if symbol in _ELIMINATED_BY_AXIS[main_axis] else 0
+_GROUPS = ("inertia", "motor", "link", "eliminated inertia", "payload")
+"""In the order in which their columns are taken: later ones are eliminated first."""
 
 
-def _priority(robot: Robot, parameter: Parameter) -> int:
-    """Return the group in which a column is taken; later groups are eliminated first."""
+def _group(robot: Robot, parameter: Parameter) -> str:
     if parameter.effect == "payload":
-        return 6
-    if parameter.effect == "inertia":
-        joint = robot.bodies[parameter.number - 1].joint
-        return _elimination_rank(parameter.symbol, joint.axis, joint.kind)
-    return 2 if parameter.side == "motor" else 3
+        return "payload"
+    if parameter.effect != "inertia":
+        return parameter.side
+    joint = robot.bodies[parameter.number - 1].joint
+    return "eliminated inertia" if parameter.symbol in _eliminated(joint.axis, joint.kind) else "inertia"
+
+
+@lru_cache(maxsize=32)
+def _eliminated(axis: tuple[float, float, float], kind: str) -> tuple[str, ...]:
+    """Return the inertial parameters of a link to eliminate if possible."""
+    return _INERTIAS if kind == "prismatic" else _ELIMINATED_BY_AXIS[int(np.argmax(np.abs(axis)))]
 
 
 def base_parameters(model: Model, seed: int = 0) -> BaseParameters:
@@ -203,8 +201,8 @@ def base_parameters(model: Model, seed: int = 0) -> BaseParameters:
     samples = structural_samples(model, seed)
     norms = np.linalg.norm(samples, axis=0)
     nonzero = norms > 1e-12 * norms.max()
-    priority = [_priority(model.robot, parameter) for parameter in model.parameters]
-    order = [column for column in np.argsort(priority, kind="stable") if nonzero[column]]
+    groups = [_GROUPS.index(_group(model.robot, parameter)) for parameter in model.parameters]
+    order = [column for column in np.argsort(groups, kind="stable") if nonzero[column]]
     triangle = np.asarray(np.linalg.qr(samples[:, order] / norms[order], mode="r"))
     chosen, spanned, gap = _split_columns(triangle)
     coefficients = np.linalg.lstsq(triangle[:, chosen], triangle[:, spanned], rcond=None)[0]
@@ -223,7 +221,7 @@ def base_parameters(model: Model, seed: int = 0) -> BaseParameters:
 
 def _split_columns(triangle: np.ndarray) -> tuple[list[int], list[int], tuple[float, float]]:
     """Split columns, taken in order, into base columns and those that they span (Gram-Schmidt, done twice)."""
-    basis = np.zeros((triangle.shape[0], 0))
+    basis = triangle[:, :0]  # orthonormal, of the columns chosen so far
     chosen: list[int] = []
     spanned: list[int] = []
     largest_spanned, smallest_chosen = 0.0, np.inf

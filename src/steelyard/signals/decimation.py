@@ -91,7 +91,8 @@ class DecimationFilter:
         The textbook value of 2 holds without a filter only; judge residuals against this one (P5.5).
         """
         finite = 1.0 if samples is None else (samples - 1) / samples
-        return float(2 * (1 - self.noise_correlation(1)[1]) * finite)
+        _, neighbours = self.noise_correlation(1)
+        return float(2 * (1 - neighbours) * finite)
 
 
 def decimation_filter(
@@ -211,9 +212,8 @@ class Decimator:
         """
         self._check_length()
         result = self._rows.none()
-        if self._pad and self._last is not None:
-            end = self._last[:, -self.filter.half - 1 : -1]
-            result = self._through(end[:, ::-1])
+        if self._last is not None:
+            result = self._through(self._last[:, -2::-1])
         for cascade in self._cascades:
             cascade.streams[0].flush()
         self._restart()
@@ -244,7 +244,8 @@ class Decimator:
 
     def _with_mirrored_start(self, samples: np.ndarray) -> list[np.ndarray]:
         """Hold samples back until the start can be mirrored; remember the last ones for the end."""
-        self._last = joined(self._last, samples[:, -self._pad - 1 :])[:, -self._pad - 1 :].copy()
+        reach = self.filter.half + 1
+        self._last = joined(self._last, samples[:, -reach:])[:, -reach:].copy()
         if self._taken - samples.shape[1] > self._pad:
             return [samples]
         held = joined(self._start, samples)

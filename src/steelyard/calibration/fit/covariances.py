@@ -112,8 +112,8 @@ def _cost_of_sigmas(fit: CalibrationFit, equations: MeasurementEquations, sigmas
     With ``Phi = (B^T W^2 B)^-1`` and ``I_g`` a group's part of its inverse, a sigma that is estimated from n equations
     adds ``2 Phi (2 / n (I_g - I_g Phi I_g)) Phi``. Weights that are equal for all numbers of a kind cost nothing.
     """
-    kinds = [fit.weight[(equations.coordinate // 3) == kind] for kind in range(3)]
-    if all(np.ptp(weights) == 0 for weights in kinds if len(weights)):
+    kind = equations.coordinate // 3
+    if all(np.ptp(fit.weight[kind == each]) == 0 for each in np.unique(kind)):
         return np.ones(len(fit.columns))
     lower = square_root(fit.inverse)
     rows = fit.jacobian * fit.weight[:, None] @ lower
