@@ -115,6 +115,19 @@ def test_a_small_payload_is_named_where_unseen_motion_is_predicted_worse_than_th
     assert not [one for one in same.verdict.reasons if one.criterion == "likely cause"]
 
 
+def test_a_late_position_column_is_not_called_an_early_torque():
+    def late_position(recording: Recording) -> Recording:
+        q = recording.q.copy()
+        q[FAULTY] = np.concatenate([np.repeat(q[FAULTY, :1], 4), q[FAULTY, :-4]])
+        return replace(recording, q=q, qd=None)
+
+    found = diagnose(ARM, [late_position(recorded(0)), late_position(recorded(1))])
+    (finding,) = [one for one in found.findings if one.code in ("delay", "late_position")]
+    assert (finding.code, finding.joint) == ("late_position", "joint_2")
+    assert finding.value == pytest.approx(0.02, abs=0.005)
+    assert not finding.fix
+
+
 def test_friction_that_grows_is_named_with_its_joint():
     def growing(recording: Recording) -> Recording:
         speed = np.gradient(recording.q[FAULTY], recording.time)
