@@ -38,6 +38,8 @@ class Estimator:
         starts_at_prior: Whether it begins at the prior, which is then not to be counted a second time.
         start_deviation: Standard deviation of a start that a study draws, as a part of each parameter: small where the
             start counts as information, huge where it must not; None if the estimator has no start to choose.
+        lacks: Properties of effects that it cannot hold, by their names in :class:`steelyard.effects.Effect`; such
+            effects are not chosen for it.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Estimator:
     many: str = ""
     starts_at_prior: bool = False
     start_deviation: float | None = None
+    lacks: tuple[str, ...] = ()
 
     def load(self) -> Callable[..., Any]:
         """Return its function."""
@@ -84,10 +87,11 @@ ESTIMATORS: dict[str, Estimator] = {
         Estimator(
             "ekf", "Kalman filter", "methods/kalman.md", "kalman", "kalman_filter", "rows",
             "KalmanSettings", "ekf", many="kalman_filters", starts_at_prior=True, start_deviation=1.0,
+            lacks=("has_memory", "needs_inertias"),
         ),
         Estimator(
             "ml", "noise on positions too", "methods/likelihood.md", "likelihood", "maximum_likelihood", "rows",
-            "LikelihoodSettings", "ml",
+            "LikelihoodSettings", "ml", lacks=("has_memory",),
         ),
         Estimator(
             "iv", "instrumental variables", _INSTRUMENTS, "instruments", "instrumental_variables", "rows",

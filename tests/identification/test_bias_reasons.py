@@ -104,3 +104,40 @@ def test_torques_in_time_stay_good():
     assert found.verdict.grade == "good"
     assert not any(reason.grade for reason in found.verdict.reasons if reason.criterion == "delay")
     assert not any("late" in reason.text for reason in reasons(found))
+
+
+def with_late_positions(recording: Recording, joints: tuple[int, ...]) -> Recording:
+    """Return the recording with positions of some joints that come 20 ms late."""
+    q, time = recording.q.copy(), recording.time
+    for joint in joints:
+        q[joint] = np.interp(time - LATE, time, q[joint])
+    return replace(recording, q=q, qd=None, sources=())
+
+
+def test_positions_that_are_all_late_are_not_called_early_torques_alone_and_the_remedy_gives_the_same_parameters():
+    logs = [with_late_positions(scara(seed), (0, 1)) for seed in (3, 1)]
+    (first, *_) = reasons(identify("scara_2r", logs[:1], logs[1:], SETTINGS))
+    assert "early against positions" in first.text
+    assert "or positions late" in first.text
+    assert "late stamp or filter of the positions first" in first.remedy
+    delay = float(first.remedy.split("--delay ")[1].split(",")[0])
+    assert delay == pytest.approx(-0.02, abs=0.002)
+    corrected = replace(SETTINGS, preparation=replace(SETTINGS.preparation, delay=delay))
+    shifted = identify("scara_2r", logs[:1], logs[1:], corrected)
+    right = identify("scara_2r", [scara(3)], [scara(1)], SETTINGS)
+    difference = np.abs(shifted.estimate.values - right.estimate.values)
+    assert np.all(difference < 3 * right.estimate.sigma)
+
+
+def test_a_delay_that_validation_does_not_have_is_not_to_be_corrected_in_all_logs():
+    found = identify("scara_2r", [with_late_positions(scara(3), (0, 1))], [scara(1)], SETTINGS)
+    (first, *_) = reasons(found)
+    assert "mend the stamps of the recordings of the fit" in first.remedy
+    assert "would move 'recording 2' too" in first.remedy
+
+
+def test_the_late_position_of_one_joint_is_not_called_an_early_torque():
+    logs = [with_late_positions(scara(seed), (1,)) for seed in (3, 1)]
+    (first, *_) = reasons(identify("scara_2r", logs[:1], logs[1:], SETTINGS))
+    assert "the position of joint_2 is late against all torques, by" in first.text
+    assert "no --joint-delay corrects this" in first.remedy

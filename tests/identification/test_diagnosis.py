@@ -18,9 +18,8 @@ from steelyard.study import default_motion, default_noise
 
 ARM = "kuka_ir361"
 FAULTY = 1
-LOADED = replace(
-    load_robot(ARM), payloads={"load": (0.1, 0.0, 0.0, 1.3, 0.0, 1.3, 6.0, 0.0, 0.0, 30.0)}
-)  # a compact mass of 30 kg, 0.2 m from the frame of the last link
+LOAD = (0.1, 0.0, 0.0, 1.3, 0.0, 1.3, 6.0, 0.0, 0.0, 30.0)  # compact, 30 kg, 0.2 m from the frame of the last link
+LOADED = replace(load_robot(ARM), payloads={"load": LOAD, "light": tuple(value / 12 for value in LOAD)})
 
 
 @cache
@@ -82,6 +81,51 @@ def test_a_load_in_one_recording_is_named():
     found = diagnose(ARM, [recorded(0), recorded(1, "load")])
     assert ("undeclared_payload", "") in codes(found)
     assert found.is_pointless
+
+
+@pytest.mark.parametrize(
+    ("loaded", "text", "remedy"),
+    [
+        (
+            (True, True, False),
+            "all recordings but 'recording 3' carry a payload",
+            "validate with recordings that carry",
+        ),
+        ((False, False, True), "'recording 3' carries a payload", "recordings that do not carry it"),
+    ],
+)
+def test_a_payload_of_the_fit_or_of_validation_alone_is_the_cause_of_a_poor_verdict(loaded, text, remedy):
+    logs = [recorded(k, "load" if carries else None) for k, carries in enumerate(loaded)]
+    found = identify(ARM, logs[:2], logs[2:], Settings(select=False, bias_repeats=0))
+    assert found.verdict.grade == "poor"
+    (cause,) = [one for one in found.verdict.reasons if one.criterion == "likely cause"]
+    assert text in cause.text
+    assert "about 30 kg" in cause.text
+    assert remedy in cause.remedy
+    assert 'payload = "name"' in cause.remedy
+
+
+def test_a_small_payload_is_named_where_unseen_motion_is_predicted_worse_than_the_fit():
+    light, unloaded = recorded(0, "light"), recorded(1)
+    found = identify(ARM, [light], [unloaded], Settings(select=False, bias_repeats=0))
+    assert found.verdict.grade == "fair"
+    (cause,) = [one for one in found.verdict.reasons if one.criterion == "likely cause"]
+    assert "'recording 1' carries a payload" in cause.text
+    same = identify(ARM, [recorded(0)], [unloaded], Settings(select=False, bias_repeats=0))
+    assert not [one for one in same.verdict.reasons if one.criterion == "likely cause"]
+
+
+def test_a_late_position_column_is_not_called_an_early_torque():
+    def late_position(recording: Recording) -> Recording:
+        q = recording.q.copy()
+        q[FAULTY] = np.concatenate([np.repeat(q[FAULTY, :1], 4), q[FAULTY, :-4]])
+        return replace(recording, q=q, qd=None)
+
+    found = diagnose(ARM, [late_position(recorded(0)), late_position(recorded(1))])
+    (finding,) = [one for one in found.findings if one.code in ("delay", "late_position")]
+    assert (finding.code, finding.joint) == ("late_position", "joint_2")
+    assert finding.value == pytest.approx(0.02, abs=0.005)
+    assert not finding.fix
 
 
 def test_friction_that_grows_is_named_with_its_joint():

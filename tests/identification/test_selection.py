@@ -163,7 +163,27 @@ def blocks_of(counts) -> Any:
 )
 def test_unknown_gains_are_candidates_of_an_arm_without_payload(payload, known, has_gain):
     model = build_model(arm(), payload=payload)
-    assert ("gain" in _with_candidates(model, arm().parameters, known).effects) == has_gain
+    assert ("gain" in _with_candidates(model, arm().parameters, known, "gls").effects) == has_gain
+
+
+@pytest.mark.parametrize(
+    ("method", "memory", "load"), [("gls", True, True), ("ml", False, True), ("ekf", False, False)]
+)
+def test_effects_that_a_method_cannot_hold_are_not_tried_for_it(method, memory, load):
+    effects = _with_candidates(build_model(arm()), arm().parameters, True, method).effects
+    assert ("Fd3m" in effects, "Fgm" in effects, "tilt" in effects, "Fvvm" in effects) == (memory, load, load, True)
+
+
+def test_the_kalman_filter_gets_effects_that_it_can_hold():
+    found = identify(arm(PLANTED), [recorded(arm(PLANTED), 0)], settings=replace(SETTINGS, method="ekf"))
+    assert {step.effect.rstrip("0123456789") for step in steps_of(found)} <= {
+        "offm",
+        "Fvvm",
+        "Fvrm",
+        "Fvtm",
+        "Fs3m",
+        "Fs4m",
+    }
 
 
 def test_a_run_with_errors_of_gains_is_refused_for_a_payload(tmp_path):

@@ -147,8 +147,21 @@ def test_units_that_are_wrong_by_a_thousand_are_poor_and_named(factors, poor):
     assert "forces in N, moments in N m" in found.reasons[0].remedy
 
 
-def test_a_sign_that_is_wrong_leaves_residuals_without_a_cause():
-    found = payload_from_wrench([with_wrench(SEVERAL, [-1, 1, 1, 1, 1, 1])], static=True)
+@pytest.mark.parametrize("frame", ["sensor", "base"])
+@pytest.mark.parametrize(("column", "name"), list(enumerate(("fx", "fy", "fz", "tx", "ty", "tz"))))
+def test_a_column_that_is_reversed_is_named_and_the_remedy_helps(column, name, frame):
+    signs = [-1 if place == column else 1 for place in range(6)]
+    log = with_wrench(SEVERAL if frame == "sensor" else in_base_axes(SEVERAL), signs)
+    found = payload_from_wrench([log], static=True, frame=frame)
+    assert found.verdict.grade == "poor"
+    cause = found.reasons[0]
+    assert (cause.criterion, f"the column {name} of the wrench reversed" in cause.text) == ("likely cause", True)
+    assert f"sign = {signs}" in cause.remedy
+    assert payload_from_wrench([with_wrench(log, signs)], static=True, frame=frame).verdict.grade == "good"
+
+
+def test_signs_of_several_columns_that_are_wrong_leave_residuals_without_a_cause():
+    found = payload_from_wrench([with_wrench(SEVERAL, [-1, 1, 1, 1, -1, 1])], static=True)
     assert found.verdict.grade == "poor"
     assert all(one.criterion != "likely cause" for one in found.reasons)
 

@@ -2,7 +2,7 @@
 
 Gross faults are looked for first: reversed signs, exchanged columns, wrong units, another mounting, gravity that a
 driver has taken out. Where one is found, finer tests would judge the wrong thing and wait until it is mended
-(:mod:`steelyard.identification.fine_faults`).
+(:mod:`steelyard.identification.fine_faults`). The cause of a poor verdict is looked for among the same faults.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..judge import disagreement, plausibility, recordings_agree
+from ..judge import EFFORT, RATIO, SCALE, disagreement, plausibility, recordings_agree
 from ..model import Model
+from ..observe import Observations, RowSource, reduce_rows
 from ..progress import Stage, no_stages
 from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
 from ..text import short_repr
-from .findings import log_findings
+from ..verdict import Reason, Verdict, verdict_of
+from .findings import LogFinding, log_findings
 from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit
 from .hypotheses import LogFault, likely_cause
-from .inputs import Inputs, labels_of, model_of, settings_of, without_locked
-from .mounting import REMOVED, better_mounting
+from .inputs import Inputs, labels_of, model_of, settings_of, sources_of, without_locked
+from .mounting import REMOVED, better_mounting, mounting_reason
+from .result import Identification
 from .settings import Settings
 from .setup_faults import FileScale, scales_by_joint
 
@@ -34,6 +37,11 @@ EXPLAINED = 0.3
 """Least part of a joint's torque that the file's inertias explain beyond friction, for its scale to say something."""
 NOTICED = 0.01
 """The same, where the scales of all joints are wrong in the same direction."""
+
+_WELL_EXPLAINED = 0.05
+"""A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
+_SLOW = 0.8
+"""Correlation of neighbouring residuals below which a mounting could not make them half as large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,3 +189,104 @@ def _wrong_unit(joint: str, kind: str, ratio: float, model: Model) -> Diagnosed:
         "check unit, side, gain and gear_ratio of the torques in [recording]; or the file is of another robot", joint,
         value=ratio, unit="1",
     )  # fmt: skip
+
+
+def with_causes(found: Identification, inputs: Inputs, stage: Stage) -> Verdict:
+    """Return the verdict of an identification with what may be its cause, first of its reasons.
+
+    Args:
+        found: The identification, its verdict without a cause.
+        inputs: Its recordings.
+        stage: Called with the stage name.
+    """
+    verdict = found.verdict
+    if verdict.grade == "poor" and _has_open_cause(verdict, found.findings):
+        stage("looking for the cause")
+        return _explained(found, inputs)
+    if verdict.grade == "poor":
+        return verdict
+    causes: list[Reason] = []
+    if not inputs.held_out and any(row.name == RATIO and row.grade != "good" for row in verdict.criteria):
+        stage("comparing recordings")
+        causes = _unlike_training(found, inputs, *_all_rows(found, inputs))
+    if _may_be_mounted_otherwise(found):
+        # Many parameters may bend round gravity torques that are not as assumed: prediction alone does not show it.
+        stage("checking the mounting")
+        mounting = better_mounting(found.equations, inputs.training, found.resolved, found.settings.threads)
+        causes += [] if mounting is None else [mounting_reason(mounting)]
+    return verdict_of(verdict.criteria, [*causes, *_cautions(verdict)]) if causes else verdict
+
+
+def _explained(found: Identification, inputs: Inputs) -> Verdict:
+    """Return a poor verdict with the mounting or the fault of the log that explains it, first of its reasons."""
+    equations, resolved = found.equations, found.resolved
+    recordings, observations, causes = inputs.training, found.fit.observations, list[Reason]()
+    if not inputs.held_out:
+        recordings = (*inputs.training, *inputs.unseen)
+        sources, observations = _all_rows(found, inputs)
+        causes = _unlike_training(found, inputs, sources, observations)
+    if not causes:
+        mounting = better_mounting(equations, inputs.training, resolved, found.settings.threads)
+        cause = None
+        if mounting is None or mounting.residual > _WELL_EXPLAINED:
+            extent, hidden = found.fit_error.extent, found.plausibility.hidden
+            cause = likely_cause(recordings, equations, resolved, observations, extent, hidden)
+        if cause is not None and (mounting is None or cause.misfit < mounting.residual):
+            causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
+        elif mounting is not None:
+            causes = [mounting_reason(mounting)]
+    return verdict_of(found.verdict.criteria, [*causes, *_cautions(found.verdict)])
+
+
+def _cautions(verdict: Verdict) -> list[Reason]:
+    """Return the reasons of a verdict that are not those of its criteria."""
+    rows = {row.name for row in verdict.criteria}
+    return [reason for reason in verdict.reasons if reason.criterion not in rows]
+
+
+def _may_be_mounted_otherwise(found: Identification) -> bool:
+    """Return whether residuals are as with gravity that is not as assumed: slow, or dependent on a joint's position."""
+    least = found.settings.thresholds.pattern / 100
+    return any(
+        joint.lag_one > _SLOW
+        or any(p.signal == "position" and p.kind == "mean" and p.share_explained > least for p in joint.patterns)
+        for joint in found.tests
+    )
+
+
+def _all_rows(found: Identification, inputs: Inputs) -> tuple[list[RowSource], Observations]:
+    """Return rows and factors of the recordings of fit and validation."""
+    sources = sources_of((*inputs.training, *inputs.unseen), found.equations, found.resolved)
+    return sources, reduce_rows(sources)
+
+
+def _unlike_training(
+    found: Identification, inputs: Inputs, sources: Sequence[RowSource], observations: Observations
+) -> list[Reason]:
+    """Return what validation recordings have that those of the fit have not, or the reverse: a payload, a gain."""
+    unseen = {label for label, _ in inputs.unseen}
+    repeated = recordings_agree(observations, sources, found.fit.raw.columns)
+    differs = disagreement(observations, found.equations, repeated, unseen)
+    if differs is None or not differs.cause:
+        return []
+    remedy, who = differs.remedy, set(differs.carrying or [differs.recording])
+    if not (who <= unseen or (differs.carrying and unseen.isdisjoint(who))):
+        return []
+    if differs.carrying and (unseen.isdisjoint(who) or who == unseen):
+        other = "carry it" if unseen.isdisjoint(who) else "do not carry it"
+        remedy = (
+            f"validate with recordings that {other}; or declare it in the set-up of those with it (payload = "
+            '"name"), and fit recordings with and without it'
+        )
+    return [Reason(differs.text, remedy, "likely cause", found.verdict.grade, "predicts")]
+
+
+def _has_open_cause(verdict: Verdict, findings: Sequence[LogFinding]) -> bool:
+    """Return whether the mounting or an exchanged column may be why a verdict is poor.
+
+    Faults that the checks found are causes themselves; but an odd ratio of motor and joint torques may be a symptom of
+    another fault. Exchanging columns does not explain torques of a wrong size.
+    """
+    severe = {one.kind for one in findings if one.severity == "severe"}
+    poor = [row.name for row in verdict.criteria if row.grade == "poor" and row.question != "known"]
+    return severe <= {"torque_ratio"} and (bool(severe) or any(name not in (EFFORT, SCALE) for name in poor))

@@ -28,6 +28,7 @@ from ..observe import (
 from ..recording.record import Severity
 from ..robot import Robot
 from ..verdict import Reason, first_named
+from .bias_reasons import common_remedy
 from .inputs import Labelled, check_motion, sources_of
 from .payload_gains import gains_used
 from .settings import Settings
@@ -149,13 +150,20 @@ def late_torques(fit: PlainFit) -> Iterator[Diagnosed]:
         total = delays.corrected + value
         yield Diagnosed(
             "delay", "warning",
-            f"torques are {_late(value)} against positions by {_ms(value, sigma)} on all joints",
-            f"identify with {delays.remedy}, or mend the stamps", value=value,
+            f"torques are {_late(value)} against positions by {_ms(value, sigma)} on all joints"
+            f"{'' if value > 0 else ', or positions late'}", common_remedy(delays), value=value,
             interval=(value - 1.96 * sigma, value + 1.96 * sigma), unit="s",
             fix={"identify.delay": float(f"{total:.5f}")},
         )  # fmt: skip
         return
-    for e in delays.certain:
+    for joint, value in delays.late_positions.items():
+        yield Diagnosed(
+            "late_position", "warning",
+            f"the position of {joint} is {_late(value)} against all torques by {1e3 * abs(value):.3g} ms",
+            "mend its stamps, or the filter of its column; --joint-delay moves its torque and does not correct this",
+            joint, value=value, unit="s",
+        )  # fmt: skip
+    for e in () if delays.late_positions else delays.certain:
         value, sigma = float(delays.delay[e]), float(delays.sigma[e])
         kind, joint = delays.equations[e]
         if abs(value) < LEAST_DELAY:

@@ -11,8 +11,6 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate
 from ..judge import (
-    EFFORT,
-    SCALE,
     Bias,
     Evaluation,
     JointTests,
@@ -32,26 +30,23 @@ from ..judge import (
 from ..model import Model
 from ..observe import (
     Equations,
-    Observations,
     ResolvedPreparation,
     RowSource,
     equations_of,
-    reduce_rows,
     resolve_preparation,
 )
 from ..progress import Progress, Stage, no_stages, silent
 from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
 from ..signals import whitened_series
-from ..verdict import Reason, Verdict, verdict_of
+from ..verdict import Reason, verdict_of
 from .consistent import consistent_parameters, cost_cause, inertia_prior, is_costly
+from .diagnosis import with_causes
 from .earlier_runs import as_earlier, check_joinable, with_earlier_runs
 from .findings import LogFinding, log_findings, moving_sources, with_findings
 from .fine_faults import PlainFit, set_up_reasons
 from .fitting import ArmFit, column_name, fit_sources
-from .hypotheses import likely_cause
 from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_found_inertias
-from .mounting import better_mounting, mounting_reason
 from .nonlinear import NonlinearFit, estimate_nonlinear
 from .payload_gains import check_same_gains, payload_and_notes
 from .reasons import cautions_of, judged, notes_of
@@ -61,12 +56,6 @@ from .run_files import RunLike, load_run
 from .selection import Selection, SelectionStep, select_effects
 from .settings import FACTOR_METHODS, Settings
 from .widened import state_sums, widening_of
-
-_WELL_EXPLAINED = 0.05
-"""A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
-
-_SLOW = 0.8
-"""Correlation of neighbouring residuals below which a mounting could not make them half as large."""
 
 
 def identify(
@@ -152,17 +141,8 @@ def identify(
             found.standard, equations, fit.of_links, settings,
             lambda estimate: _error(unseen, estimate, fit, settings, silent, decimated=False).relative_percent,
         )  # fmt: skip
-    verdict = judged(found, [*set_up, *cautions_of(found, plain_error, cause)])
-    if verdict.grade == "poor" and _has_open_cause(verdict, found.findings):
-        stage("looking for the cause")
-        verdict = _explained(replace(found, verdict=verdict), inputs)
-    elif verdict.grade != "poor" and _may_be_mounted_otherwise(found):
-        # Many parameters may bend round gravity torques that are not as assumed: prediction alone does not show it.
-        stage("checking the mounting")
-        mounting = better_mounting(equations, inputs.training, resolved, settings.threads)
-        if mounting is not None:
-            verdict = verdict_of(verdict.criteria, [mounting_reason(mounting), *_cautions(verdict)])
-    return replace(found, verdict=verdict)
+    found = replace(found, verdict=judged(found, [*set_up, *cautions_of(found, plain_error, cause)]))
+    return replace(found, verdict=with_causes(found, inputs, stage))
 
 
 def _chosen(
@@ -255,66 +235,6 @@ def _examined(
         plausible, verdict_of(()), (*notes_of(resolved, sources, fit), note, *unknown), findings, differs,
         tuple(sources), tuple(unseen), widening=wider, unseen_patterns=beyond,
     )  # fmt: skip
-
-
-def _explained(found: Identification, inputs: Inputs) -> Verdict:
-    """Return a poor verdict with the mounting or the fault of the log that explains it, first of its reasons."""
-    equations, resolved, fit = found.equations, found.resolved, found.fit
-    recordings, observations = inputs.training, fit.observations
-    causes: list[Reason] = []
-    if not inputs.held_out:
-        recordings = (*inputs.training, *inputs.unseen)
-        sources = sources_of(recordings, equations, resolved)
-        observations = reduce_rows(sources)
-        causes = _unlike_training(inputs, equations, sources, observations, fit)
-    if not causes:
-        mounting = better_mounting(equations, inputs.training, resolved, found.settings.threads)
-        cause = None
-        if mounting is None or mounting.residual > _WELL_EXPLAINED:
-            extent, hidden = found.fit_error.extent, found.plausibility.hidden
-            cause = likely_cause(recordings, equations, resolved, observations, extent, hidden)
-        if cause is not None and (mounting is None or cause.misfit < mounting.residual):
-            causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
-        elif mounting is not None:
-            causes = [mounting_reason(mounting)]
-    return verdict_of(found.verdict.criteria, [*causes, *_cautions(found.verdict)])
-
-
-def _cautions(verdict: Verdict) -> list[Reason]:
-    """Return the reasons of a verdict that are not those of its criteria."""
-    rows = {row.name for row in verdict.criteria}
-    return [reason for reason in verdict.reasons if reason.criterion not in rows]
-
-
-def _may_be_mounted_otherwise(found: Identification) -> bool:
-    """Return whether residuals are as with gravity that is not as assumed: slow, or dependent on a joint's position."""
-    least = found.settings.thresholds.pattern / 100
-    return any(
-        joint.lag_one > _SLOW
-        or any(p.signal == "position" and p.kind == "mean" and p.share_explained > least for p in joint.patterns)
-        for joint in found.tests
-    )
-
-
-def _unlike_training(
-    inputs: Inputs, equations: Equations, sources: Sequence[RowSource], observations: Observations, fit: ArmFit
-) -> list[Reason]:
-    """Return what a validation recording has that those of the fit have not: a payload, another gain."""
-    found = disagreement(observations, equations, recordings_agree(observations, sources, fit.raw.columns))
-    if found is None or not found.cause or found.recording not in {label for label, _ in inputs.unseen}:
-        return []
-    return [Reason(found.text, found.remedy, "likely cause", "poor", "predicts")]
-
-
-def _has_open_cause(verdict: Verdict, findings: Sequence[LogFinding]) -> bool:
-    """Return whether the mounting or an exchanged column may be why a verdict is poor.
-
-    Faults that the checks found are causes themselves; but an odd ratio of motor and joint torques may be a symptom of
-    another fault. Exchanging columns does not explain torques of a wrong size.
-    """
-    severe = {one.kind for one in findings if one.severity == "severe"}
-    poor = [row.name for row in verdict.criteria if row.grade == "poor" and row.question != "known"]
-    return severe <= {"torque_ratio"} and (bool(severe) or any(name not in (EFFORT, SCALE) for name in poor))
 
 
 def _left_out(fit: ArmFit, equations: Equations) -> LeftOutBlocks:

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..effects import EFFECTS
 from ..estimate import with_correlated_noise
+from ..estimators import ESTIMATORS
 from ..model import Model, build_model
 from ..observe import Equations, ResolvedPreparation, RowSource, equations_of, reduce_rows
 from ..progress import Progress, silent
@@ -135,7 +136,7 @@ def select_effects(
     widening = np.median(with_correlated_noise(sources, plain, observations).estimate.widening)
     progress(1, 3)
     are_gains_known = all(one.is_known for one in gains_used(sources))
-    larger = _with_candidates(model, inertias_of(model, plain), are_gains_known)
+    larger = _with_candidates(model, inertias_of(model, plain), are_gains_known, settings.method)
     equations, folds = equations_of(larger, without=without), Folds(recordings)
     sources: Sequence[RowSource] = sources_of(recordings, equations, resolved)
     if settings.robust is not None:
@@ -158,7 +159,8 @@ def select_effects(
     return chosen, replace(selection, effects=chosen.chosen_effects)
 
 
-def _with_candidates(model: Model, inertias: Mapping[str, float], are_gains_known: bool) -> Model:
+def _with_candidates(model: Model, inertias: Mapping[str, float], are_gains_known: bool, method: str) -> Model:
+    """Return the model with all candidates that the method can hold."""
     sides = ("m",) if model.measured in ("motor", "difference") else ("l",)
     sides += ("c",) if sides == ("m",) and model.robot.gear_couplings else ()
     wanted = [name for side in sides for one in CANDIDATES if (name := f"{one}{side}") in EFFECTS]
@@ -168,7 +170,9 @@ def _with_candidates(model: Model, inertias: Mapping[str, float], are_gains_know
     setup += ["gain"] if not are_gains_known and is_arm_alone else []
     setup += ["balancer"] if model.measured != "difference" and model.robot.balancers else []
     own = {effect for effect in model.effects if effect not in model.joints_of}
-    added = [name for name in (*wanted, *setup) if name not in own and name not in model.effects]
+    lacks = ESTIMATORS[method].lacks
+    able = [name for name in (*wanted, *setup) if not any(getattr(EFFECTS[name], one) for one in lacks)]
+    added = [name for name in able if name not in own and name not in model.effects]
     friction = replace(model.friction, inertias=MappingProxyType(dict(inertias)))
     return build_model(
         model.robot, (*model.chosen_effects, *added), model.measured, model.payload, model.sign_width, friction

@@ -189,6 +189,7 @@ class _Reading:
     Attributes:
         order: Meaning of the numbers of quaternions, one of ``QUATERNIONS``; empty for w x y z.
         swapped: Whether moments are taken to come before forces.
+        reversed: Column of the wrench that is taken with the other sign; None: none is.
         most: Rows of a recording that are enough; None: all count.
     """
 
@@ -200,6 +201,7 @@ class _Reading:
     cutoff: float | None
     order: str = ""
     swapped: bool = False
+    reversed: int | None = None
     most: int | None = None
 
     @property
@@ -214,7 +216,7 @@ class _Reading:
             rotation, position = sensor_poses(recording, self.robot, self.sensor)
             if self.order:
                 rotation = other_rotations(recording, self.order)
-            wrench = sensor_wrench(recording, rotation, self.frame)
+            wrench = sensor_wrench(recording, rotation, self.frame, self.reversed)
             wrench = np.roll(wrench, 3, axis=0) if self.swapped else wrench
             rows = static_rows(rotation, gravity) if self.static else None
             if rows is None:
@@ -227,7 +229,18 @@ class _Reading:
 
 
 def _others(reading: _Reading, recordings: Sequence[Recording]) -> Iterator[OtherReading]:
-    """Yield what the wrench in other axes, moments before forces, and other orders of quaternions give."""
+    """Yield what other readings give: other axes, moments before forces, quaternions in another order, signs."""
+    for other, said in [*_otherwise_ordered(reading), *_otherwise_signed(reading)]:
+        try:
+            found = replace(other, most=ENOUGH_ROWS).payload(recordings)
+        except EstimateError:
+            continue
+        text, remedy = (" and ".join(words) for words in zip(*said, strict=True))
+        yield OtherReading(text, remedy, WrenchEvidence(found.body, found.deviation, found.explained))
+
+
+def _otherwise_ordered(reading: _Reading) -> Iterator[tuple[_Reading, list[tuple[str, str]]]]:
+    """Yield readings with other axes or another order of columns, with words and remedy of each difference."""
     orders = ("", *QUATERNIONS) if reading.arm is None else ("",)
     ways = [(order, False, frame) for order in orders for frame in FRAMES] + [("", True, frame) for frame in FRAMES]
     for order, swapped, frame in ways:
@@ -238,14 +251,17 @@ def _others(reading: _Reading, recordings: Sequence[Recording]) -> Iterator[Othe
             )
         if frame != reading.frame:
             said.insert(0, (f"the wrench in axes of the {frame}", f"give --wrench-frame {frame}"))
-        if not said:
-            continue
-        try:
-            other = replace(reading, frame=frame, order=order, swapped=swapped, most=ENOUGH_ROWS).payload(recordings)
-        except EstimateError:
-            continue
-        text, remedy = (" and ".join(words) for words in zip(*said, strict=True))
-        yield OtherReading(text, remedy, WrenchEvidence(other.body, other.deviation, other.explained))
+        if said:
+            yield replace(reading, frame=frame, order=order, swapped=swapped), said
+
+
+def _otherwise_signed(reading: _Reading) -> Iterator[tuple[_Reading, list[tuple[str, str]]]]:
+    """Yield readings with one column reversed."""
+    for k, name in enumerate(BIAS_NAMES):
+        column = name.removeprefix("bias_")
+        signs = [-1 if place == k else 1 for place in range(len(BIAS_NAMES))]
+        remedy = f"reverse it in the set-up: sign = {signs} for the wrench"
+        yield replace(reading, reversed=k), [(f"the column {column} of the wrench reversed", remedy)]
 
 
 def _estimated(rows: np.ndarray, blocks: np.ndarray, static: bool, axis: str | None, link: str) -> WrenchPayload:

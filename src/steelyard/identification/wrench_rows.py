@@ -65,14 +65,19 @@ def _rotations(quaternions: np.ndarray) -> np.ndarray:
     return np.array(rows).transpose(2, 0, 1)
 
 
-def sensor_wrench(recording: Recording, rotation: np.ndarray, frame: WrenchFrame) -> np.ndarray:
-    """Return the wrench in the axes of the sensor (6, N)."""
+def sensor_wrench(
+    recording: Recording, rotation: np.ndarray, frame: WrenchFrame, reverse: int | None = None
+) -> np.ndarray:
+    """Return the wrench in the axes of the sensor (6, N), one of its columns reversed if asked for."""
     found = [channel.values for channel in recording.torques if channel.kind == "wrench"]
     if not found:
         raise EstimateError('the log has no wrench; declare its six columns with torque = { kind = "wrench", ... }')
+    wrench = found[0]
+    if reverse is not None:
+        wrench = np.where(np.arange(6)[:, None] == reverse, -1.0, 1.0) * wrench
     if frame == "sensor":
-        return found[0]
-    forces, moments = (np.einsum("nji,jn->in", rotation, part) for part in (found[0][:3], found[0][3:]))
+        return wrench
+    forces, moments = (np.einsum("nji,jn->in", rotation, part) for part in (wrench[:3], wrench[3:]))
     return np.concatenate([forces, moments])
 
 

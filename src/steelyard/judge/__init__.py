@@ -16,6 +16,7 @@ from .covariance import sandwich as sandwich
 from .covariance import with_covariance as with_covariance
 from .criteria import EFFORT as EFFORT
 from .criteria import LACKS as LACKS
+from .criteria import RATIO as RATIO
 from .criteria import SCALE as SCALE
 from .criteria import IdentificationEvidence as IdentificationEvidence
 from .criteria import Thresholds as Thresholds

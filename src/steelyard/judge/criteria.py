@@ -35,8 +35,8 @@ HEAVINESS = (0.03, 3000.0)
 LACKS = "model lacks"
 """Mark of a parameter whose joint has residuals that a pattern explains."""
 
-EFFORT, SCALE = "torque over effort limit", "size against the robot file"
-"""Names of the rows that judge the size of the torques."""
+EFFORT, SCALE, RATIO = "torque over effort limit", "size against the robot file", "unseen error over fit"
+"""Names of rows: two that judge the size of the torques, and that of unseen motion against the fit."""
 
 
 @dataclass(frozen=True)
@@ -291,8 +291,8 @@ def _ratio(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
             "recording that was fitted is unlike the others"
         )
         remedy = "identify the recordings one by one and compare them (steelyard compare)"
-    name, limited = "unseen error over fit", limits_below((limits.ratio_good, limits.ratio_fair))
-    return graded_row("predicts", name, ratio, f"{ratio:.2f}", limited, grade, sentence, remedy)
+    limited = limits_below((limits.ratio_good, limits.ratio_fair))
+    return graded_row("predicts", RATIO, ratio, f"{ratio:.2f}", limited, grade, sentence, remedy)
 
 
 def _condition(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:

@@ -56,6 +56,8 @@ class Delays:
         bias: By how much delays that are more than chance bias the parameters (c,).
         corrected: Delay that the rows were already corrected for [s].
         joint_corrected: Further delay of single joints that they were corrected for [s].
+        late_positions: Joints whose position is late (negative: early) against all torques [s], where that explains
+            more than the delay of the joint's own torque does.
         exposure: How far a common delay of one of its sigmas, too small to be detected, moves each parameter, over that
             parameter's sigma (c,).
     """
@@ -70,6 +72,7 @@ class Delays:
     exposure: np.ndarray
     corrected: float = 0.0
     joint_corrected: Mapping[str, float] = field(default_factory=dict)
+    late_positions: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def significant(self) -> tuple[int, ...]:
@@ -144,8 +147,26 @@ def estimate_delays(
     if found.significant:
         firm = np.zeros(len(equations))
         firm[list(found.significant)] = delay[list(found.significant)]
-        return replace(found, bias=bias(start.moved(firm).parameters))
+        late = _late_position(start, found) if found.certain else {}
+        return replace(found, bias=bias(start.moved(firm).parameters), late_positions=late)
     return found
+
+
+def _late_position(start: DelayTrial, found: Delays) -> dict[str, float]:
+    """Return the joint whose position, put back in time, makes all rows likelier than torques put back do, if any.
+
+    A joint's position bears on the torques of other joints too, so that the two are not the same: only where all
+    positions are late together are all torques early.
+    """
+    worst = max(found.certain, key=lambda e: abs(found.delay[e]) / found.sigma[e])
+    joint, late = found.equations[worst][1], -float(found.delay[worst])
+    positions = start.with_position_moved(joint, late)
+    if positions is None:
+        return {}
+    firm = np.zeros(len(found.equations))
+    firm[list(found.significant)] = found.delay[list(found.significant)]
+    likelier = positions.with_own_noise().log_likelihood(start.moved(firm).with_own_noise())
+    return {joint: late} if likelier.sum() > SIGNIFICANT**2 / 2 else {}
 
 
 def carried_over(estimate: Estimate, whole: System, before: System, after: System) -> np.ndarray:

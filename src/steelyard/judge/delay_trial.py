@@ -29,6 +29,8 @@ from ..observe import (
     row_source,
     weighted_runs,
 )
+from ..observe.motion_stream import interpolation_window
+from ..recording import Recording
 
 _MOVING = 0.999
 """Share of its window in which a joint moves, for a row to say something of delays: a low-passed velocity turns round a
@@ -112,6 +114,21 @@ class DelayTrial:
         """Return the rows with torques put back by other delays."""
         return replace(self, delays=delays, values=self.values if values is None else values)
 
+    def with_position_moved(self, joint: str, late: float) -> DelayTrial | None:
+        """Return the rows with the position of a joint put back by a time [s]; None for logs that are read in blocks.
+
+        A recorded velocity is put back with it.
+        """
+        origin = []
+        for one in self.origin:
+            if not isinstance(one.recording, Recording):
+                return None
+            moved = _put_back(one.recording, joint, late)
+            origin.append(row_source(moved, one.equations, one.resolved, one.label, delays=one.delays))
+        return replace(
+            self, origin=[new.adjusted(old.adjustment) for new, old in zip(origin, self.origin, strict=True)]
+        )
+
     def with_own_noise(self) -> DelayTrial:
         """Return the trial with weights and noise model of its own residuals."""
         origin: Sequence[RowSource] = self.origin
@@ -163,6 +180,21 @@ class DelayTrial:
             ).adjusted(one.adjustment)
             for one in self.origin
         ]
+
+
+def _put_back(recording: Recording, joint: str, late: float) -> Recording:
+    """Return a recording with the position of a joint, and its velocity, as they were a time later [s]."""
+    row, time = recording.joints.index(joint), recording.time
+    first, taps = interpolation_window(late * (len(time) - 1) / float(time[-1] - time[0]))
+    places = np.clip(np.arange(len(time))[:, None] + first + np.arange(len(taps)), 0, len(time) - 1)
+
+    def moved(values: np.ndarray) -> np.ndarray:
+        values = values.copy()
+        values[row] = values[row][places] @ taps
+        return values
+
+    qd = None if recording.qd is None else moved(recording.qd)
+    return replace(recording, q=moved(recording.q), qd=qd)
 
 
 def _least(sources: Sequence[RowSource]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ disagree about, and would hide it. Where recordings disagree, a payload and a to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseGroup, group_of, weighted, with_correlated_noise
 from ..observe import Equations, Factor, Observations, RowSource, merged_triangle
+from ..verdict import first_named
 from .reduction import scaled_least_squares
 
 WEAKEST = 10.0
@@ -80,6 +81,7 @@ class Disagreement:
         columns: Columns that differ by more than 4 sigmas in that recording, the largest difference first.
         explained: Share of the difference that the cause explains.
         gain: Torques of that recording over those of the others, if a gain is the cause; else 1.
+        carrying: Recordings that carry the payload, if one is the cause.
     """
 
     recording: str
@@ -89,6 +91,7 @@ class Disagreement:
     columns: tuple[str, ...]
     explained: float
     gain: float = 1.0
+    carrying: tuple[str, ...] = ()
 
 
 def recordings_agree(
@@ -222,18 +225,19 @@ def _root_mean_square(z: np.ndarray) -> float:
 
 
 def disagreement(
-    observations: Observations, equations: Equations, repeated: Repeatability | None
+    observations: Observations, equations: Equations, repeated: Repeatability | None, apart: Collection[str] = ()
 ) -> Disagreement | None:
     """Return which recording is not of the same arm as the others, and what explains it.
 
-    A payload of the last link that only one recording carries, and a torque gain of one joint or of all in one
-    recording, are tried: each gives that recording's rows further columns. What they explain is counted as a share of
-    the squares by which one estimate for all recordings fits worse than an estimate for each.
+    A payload of the last link that only one recording carries, or all others, and a torque gain of one joint or of all
+    in one recording, are tried: each gives that recording's rows further columns. What they explain is counted as a
+    share of the squares by which one estimate for all recordings fits worse than an estimate for each.
 
     Args:
         observations: Factors of the rows as measured.
         equations: The model's equations.
         repeated: How far the recordings agree.
+        apart: Labels of recordings, such as those of validation, that may have a payload in common.
 
     Returns:
         The finding; None if the recordings agree, or there are fewer than two.
@@ -242,7 +246,7 @@ def disagreement(
         return None
     plain = weighted(observations, equations.names)
     tried = _Pooled(observations, plain, equations)
-    causes = [*tried.payloads(), *tried.gains()] if tried.excess > 0 else []
+    causes = [*tried.payloads(apart), *tried.gains()] if tried.excess > 0 else []
     # A gain is one number, a payload ten: it is taken if it explains as much but for a few per cent.
     best = max(causes, key=lambda cause: cause.explained + _SIMPLER * (cause.cause != "payload"), default=None)
     if best is not None and best.explained >= EXPLAINED:
@@ -276,23 +280,17 @@ class _Pooled:
         separate = [_residual(np.vstack([self._rows[c] for c in groups if c[0] == label]))[0] for label in self._labels]
         self.excess = self._together - sum(separate)
 
-    def payloads(self) -> Iterator[Disagreement]:
-        """Yield a payload of each recording as the cause; one of negative mass is one that the others carry."""
+    def payloads(self, apart: Collection[str] = ()) -> Iterator[Disagreement]:
+        """Yield a payload of each recording, or of some together; one of negative mass is one that the others carry."""
         span = self._equations.payload_span(self._columns)
-        for label in self._labels:
-            extra = {group: rows[:, :-1] @ span for group, rows in self._rows.items() if group[0] == label}
+        several = [tuple(label for label in self._labels if label in apart)]
+        for own in (*((label,) for label in self._labels), *(one for one in several if len(one) > 1)):
+            extra = {group: rows[:, :-1] @ span for group, rows in self._rows.items() if group[0] in own}
             squares, values = self._squares(extra)
             mass = float(values[-1])
-            carrying = label if mass >= 0 else next(other for other in self._labels if other != label)
-            if mass < 0 and len(self._labels) > 2:
-                continue
+            others = tuple(label for label in self._labels if label not in own)
             share = min((self._together - squares) / self.excess, 1.0)
-            text = (
-                f"the recordings disagree: '{carrying}' carries a payload that the others do not, about "
-                f"{abs(mass):.2g} kg; it explains {100 * share:.0f} % of the difference"
-            )
-            remedy = f"declare it in the set-up of '{carrying}' (payload = \"name\"), or leave that recording out"
-            yield Disagreement(carrying, "payload", text, remedy, (), share)
+            yield _payload(*((own, others) if mass >= 0 else (others, own)), abs(mass), share)
 
     def gains(self) -> Iterator[Disagreement]:
         """Yield a torque gain in each recording as the cause: of all joints, of a joint, of one of its torques."""
@@ -331,6 +329,20 @@ class _Pooled:
             for group, rows in self._rows.items()
         ]
         return _residual(np.vstack(stacked))
+
+
+def _payload(carrying: tuple[str, ...], others: tuple[str, ...], mass: float, share: float) -> Disagreement:
+    """Return a payload that some recordings carry and the others do not."""
+    remedy = 'declare it in the set-up of those that carry it (payload = "name"), and fit some with and some without it'
+    with_it, without_it = (first_named([f"'{label}'" for label in labels]) for labels in (carrying, others))
+    what = f"all recordings but {without_it} carry a payload"
+    if len(carrying) == 1:
+        what = f"{with_it} carries a payload that the others do not"
+        remedy = f'declare it in the set-up of {with_it} (payload = "name"), or leave that recording out'
+    elif len(carrying) <= len(others):
+        what = f"{with_it} carry a payload that the others do not"
+    text = f"the recordings disagree: {what}, about {mass:.2g} kg; it explains {100 * share:.0f} % of the difference"
+    return Disagreement(carrying[0], "payload", text, remedy, (), share, carrying=carrying)
 
 
 def _residual(rows: np.ndarray) -> tuple[float, np.ndarray]:
