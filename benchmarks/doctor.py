@@ -23,16 +23,25 @@ With ``--real``, recordings of real arms (STEELYARD_DATA): the quirks that their
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+from benchmarks.calibration_data import TABLES, data_folder
+from benchmarks.init_real import AIRBOT, icub_logs
 from benchmarks.planted_faults import DOUBLE_LOAD, LOAD, recorded, with_torques
+from steelyard.cli import main as steelyard
 from steelyard.identification import diagnose
 from steelyard.recording import Recording
 from steelyard.robot import Robot, load_robot
@@ -177,7 +186,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def is_found(fault: Fault, arm: str, seed: int, size: float) -> tuple[bool, list[str], bool]:
-    """Plant a fault and return whether it is named with its joint, all that is said, and whether some of it is false."""
+    """Plant a fault; return whether it is named with its joint, all that is said, and whether some of it is false."""
     robot = load_robot(arm)
     logs, model = fault.plant([recorded(arm, 3 * seed + k) for k in range(2)], robot, size, seed)
     findings = diagnose(model, logs).findings
@@ -213,6 +222,79 @@ def run(arms: Sequence[str], faults: Sequence[str], seeds: Sequence[int], *, sta
             print(f"{name:20}{size:9.3g}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
             for line in missed[:3]:
                 print(f"    {line}", flush=True)
+
+
+UR = "ur10e/identification/ur-"
+ICUB_SETUP = """[recording]
+time = 1
+q = { columns = 2, unit = "deg" }
+torque = { kind = "joint_torque", columns = 4 }
+"""
+
+
+@dataclass(frozen=True)
+class Quirk:
+    """Something odd of real recordings that their description names.
+
+    Attributes:
+        what: In words.
+        robot: Catalogue name or file.
+        setup: Name of a set-up in ``benchmarks/data``, or its text.
+        logs: Logs of the data folder; empty: those that the set-up names.
+        code: Code that must be said.
+        joint: Joint that must be named.
+        table: Table of the set-up.
+    """
+
+    what: str
+    robot: str
+    setup: str
+    logs: tuple[str, ...]
+    code: str
+    joint: str = ""
+    table: str = "recording"
+
+
+def quirks(folder: Path) -> list[Quirk]:
+    """Return the quirks of the real sets; iCub's logs are written as text into a folder."""
+    days = ("20_02_06-20sec_10harm", "20_02_10-30sec_12harm", "20_02_12-40sec_12harm", "20_02_19_14harm50sec")
+    joint_side = (TABLES / "staubli_tx40.toml").read_text(encoding="utf-8").replace('side = "motor"', 'side = "joint"')
+    idle = [case for case in icub_logs(folder) if case.name.endswith("idle")]
+    return [
+        Quirk("UR10e: jitter", "ur10e", "ur10e", (f"{UR}20_02_10-30sec_12harm.csv",), "jitter"),
+        Quirk("UR10e: friction of joint 6 by day", "ur10e", "ur10e", tuple(f"{UR}{day}.csv" for day in days),
+              "friction_drift", "wrist_3_joint"),
+        Quirk("Panda: lost samples", "franka_panda", "franka_panda", (), "gap"),
+        Quirk("LWR4+: filtered before it was saved", "kuka_lwr4", "kuka_lwr4", (), "filtered"),
+        Quirk("TX40: motor side, read as joint side", "staubli_tx40", joint_side, (), "degrees"),
+        Quirk("AIRBOT: all joints move alike", str(data_folder() / AIRBOT), "airbot_play", (), "alike", "", "chirp"),
+        *(Quirk(f"{case.name}: reversed", case.robot, ICUB_SETUP, case.logs, "torque_sign") for case in idle),
+    ]  # fmt: skip
+
+
+def findings_of(quirk: Quirk, folder: Path) -> list[dict[str, Any]]:
+    """Return what ``steelyard check`` says of a quirk's recordings; a set-up that is a text is written to a folder."""
+    setup = TABLES / f"{quirk.setup}.toml"
+    if "\n" in quirk.setup:
+        setup = folder / "setup.toml"
+        setup.write_text(quirk.setup, encoding="utf-8")
+    told = io.StringIO()
+    given = [quirk.robot, *quirk.logs, "--config", str(setup), "--table", quirk.table, "--root", str(data_folder())]
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(io.StringIO()):
+        steelyard(["check", *given, "--json"])
+    return json.loads(told.getvalue())["findings"]
+
+
+def print_quirks() -> None:
+    """Print which quirks of real recordings are named, and all warnings beside."""
+    with tempfile.TemporaryDirectory() as name:
+        for quirk in quirks(Path(name)):
+            findings = findings_of(quirk, Path(name))
+            right = [one for one in findings if one["code"] == quirk.code and quirk.joint in one["joint"]]
+            said = sorted({f"{one['code']} {one['joint']}".strip() for one in findings if one["severity"] != "info"})
+            print(f"{quirk.what:40}{quirk.code if right else 'NOT NAMED':20}warnings: {', '.join(said)}", flush=True)
+            for one in right[:1]:
+                print(f"    {one['severity']}: {' '.join(one['text'].split())}", flush=True)
 
 
 if __name__ == "__main__":

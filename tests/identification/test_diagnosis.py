@@ -12,6 +12,7 @@ import pytest
 from steelyard.cli import main
 from steelyard.identification import Diagnosed, Settings, check_model, diagnose, identify, save_run
 from steelyard.identification.diagnosis import _without_feigned_delays
+from steelyard.identification.hypotheses import _Fit
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import Robot, load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
@@ -106,6 +107,13 @@ def test_identify_refuses_torques_without_gravity_in_the_words_of_check(tmp_path
     assert "--gravity 0,0,0" in finding.remedy
     assert main([*given, "--gravity", "0,0,0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["grade"] in ("good", "fair")
+
+
+def test_a_change_that_leaves_little_impossible_is_a_cure():
+    reversed_joint = _Fit(impossible=3, part=0.97, misfit=0.18, suspects=(), recordings=())
+    assert replace(reversed_joint, impossible=1, part=0.08).cures(reversed_joint)
+    assert not replace(reversed_joint, impossible=1, part=0.5).cures(reversed_joint)
+    assert not replace(reversed_joint, impossible=1, part=0.08, misfit=0.4).cures(reversed_joint)
 
 
 def test_an_arm_on_a_wall_is_not_a_wrong_unit():

@@ -146,7 +146,7 @@ def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
         yield Diagnosed(
             "commanded_position", "warning",
             f"positions have no measurement noise (below {NO_NOISE:g} rad or m on every joint): they seem to be "
-            "commanded or computed ones",
+            "commanded or computed ones, or filtered before they were saved",
             "record measured positions; with commanded ones the tracking error goes into the parameters",
             value=float(noise.max()), unit="rad or m",
         )  # fmt: skip

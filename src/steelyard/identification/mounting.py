@@ -94,7 +94,7 @@ def better_mounting(
         resolved: Their preparation.
         threads: Threads that share the reduction.
     """
-    trials = _Trials(equations, training, resolved, threads)
+    trials = _GravityFits(equations, training, resolved, threads)
     assumed = equations.model.robot.gravity
     size = float(np.linalg.norm(assumed)) or 9.81
     tried = {}
@@ -130,12 +130,12 @@ def refuse_removed_gravity(
     """
     if "inertia" not in model.effects or model.measured == "difference" or not any(model.robot.gravity):
         return
-    found = _Trials(equations_of(model, without=without), training, resolved, threads).removed()
+    found = _GravityFits(equations_of(model, without=without), training, resolved, threads).removed()
     if found is not None:
         raise EstimateError(f"{found.text}; {found.remedy}")
 
 
-class _Trials:
+class _GravityFits:
     """Fits of the busiest parts of recordings with gravity as it may be."""
 
     def __init__(
@@ -143,15 +143,17 @@ class _Trials:
     ) -> None:
         self._equations, self._resolved, self._threads = equations, resolved, threads
         self._recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
-        self._known: dict[tuple[float, float, float], _Trial] = {}
+        self._known: dict[tuple[float, float, float], _GravityFit] = {}
 
-    def of(self, gravity: tuple[float, float, float]) -> _Trial:
+    def of(self, gravity: tuple[float, float, float]) -> _GravityFit:
         """Return the fit with a gravity."""
         if gravity not in self._known:
             model = replace(self._equations.model, robot=self._equations.model.robot.with_gravity(gravity))
             turned = equations_of(model, without=set(self._equations.model.rows) - set(self._equations.kinds_joints))
             sources = sources_of(self._recordings, turned, self._resolved)
-            self._known[gravity] = _Trial(reduce_rows(sources, blocks=_BLOCKS, threads=self._threads), turned.names)
+            self._known[gravity] = _GravityFit(
+                reduce_rows(sources, blocks=_BLOCKS, threads=self._threads), turned.names
+            )
         return self._known[gravity]
 
     def removed(self) -> Mounting | None:
@@ -167,7 +169,7 @@ class _Trials:
         return found if certain else None
 
 
-class _Trial:
+class _GravityFit:
     """Weighted least squares with one gravity.
 
     Attributes:
@@ -178,7 +180,7 @@ class _Trial:
         self._observations, self._names = observations, names
         self.residual = _relative_residual(observations, names)
 
-    def likelier(self, other: _Trial) -> float:
+    def likelier(self, other: _GravityFit) -> float:
         """Return by how many standard errors over blocks this fit is likelier than another (Vuong's test)."""
         own, their = self._by_block(), other._by_block()
         gains = np.array([own[block] - their[block] for block in own if block in their])
