@@ -34,7 +34,7 @@ from steelyard.study import default_motion, default_noise
 ARMS = ("scara_2r", "ur10e", "kuka_lwr4")
 RATE = 200.0
 GRADES = ("good", "fair", "poor")
-LOAD = "load"
+LOAD, DOUBLE_LOAD = "load", "double load"
 LOADS = {"scara_2r": (0.2, 0.1), "ur10e": (3.0, 0.05), "kuka_lwr4": (2.0, 0.05)}
 """Mass [kg] of an undeclared payload, and how far it is from the last link's frame [m]."""
 
@@ -69,7 +69,8 @@ def robot_with_load(arm: str) -> Robot:
     robot = load_robot(arm)
     mass, away = LOADS.get(arm, (1.0, 0.05))
     inertia = (mass * away**2, 0, 0, mass * away**2, 0, mass * away**2, mass * away, 0, 0, mass)
-    return replace(robot, payloads={**robot.payloads, LOAD: tuple(float(value) for value in inertia)})
+    loads = {name: tuple(float(k * value) for value in inertia) for k, name in ((1, LOAD), (2, DOUBLE_LOAD))}
+    return replace(robot, payloads={**robot.payloads, **loads})
 
 
 @lru_cache(maxsize=64)

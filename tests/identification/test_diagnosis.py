@@ -10,21 +10,24 @@ import numpy as np
 import pytest
 
 from steelyard.cli import main
-from steelyard.identification import Settings, check_model, diagnose, identify, save_run
+from steelyard.identification import Diagnosed, Settings, check_model, diagnose, identify, save_run
+from steelyard.identification.diagnosis import _without_feigned_delays
+from steelyard.identification.hypotheses import _Fit
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import Robot, load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
 from steelyard.study import default_motion, default_noise
 
 ARM = "kuka_ir361"
-FAULTY = 1
+FAULTY, WALL = 1, 0
 LOAD = (0.1, 0.0, 0.0, 1.3, 0.0, 1.3, 6.0, 0.0, 0.0, 30.0)  # compact, 30 kg, 0.2 m from the frame of the last link
 LOADED = replace(load_robot(ARM), payloads={"load": LOAD, "light": tuple(value / 12 for value in LOAD)})
 
 
 @cache
-def recorded(seed: int, payload: str | None = None, arm: str = ARM) -> Recording:
+def recorded(seed: int, payload: str | None = None, arm: str = ARM, *, weightless: bool = False) -> Recording:
     robot = LOADED if arm == ARM else load_robot(arm)
+    robot = robot.with_gravity((0.0, 0.0, 0.0)) if weightless else robot
     motion = default_motion(robot, seed)
     noises = {key: Noise(one["kind"], tuple(one["std"])) for key, one in default_noise(robot, motion).items()}
     experiment = Experiment(record_rate=200.0, encoder_quantum=1e-5, payload=payload, **noises)  # type: ignore[arg-type]
@@ -128,6 +131,64 @@ def test_a_late_position_column_is_not_called_an_early_torque():
     assert not finding.fix
 
 
+def test_gravity_taken_out_is_found_where_friction_is_most_of_the_torque():
+    found = diagnose("staubli_tx40", [recorded(0, arm="staubli_tx40", weightless=True)])
+    assert codes(found) == [("gravity_removed", "")]
+    assert found.is_pointless
+    assert found.findings[0].value is not None
+    assert 1.1 < found.findings[0].value < 2  # a wall or ceiling would have to fit twice as well
+
+
+def test_identify_refuses_torques_without_gravity_in_the_words_of_check(tmp_path, capsys):
+    (finding,) = diagnose(ARM, [recorded(0, weightless=True)]).findings
+    log, unseen = tmp_path / "log.npz", tmp_path / "unseen.npz"
+    write_recording(recorded(0, weightless=True), log)
+    write_recording(recorded(1, weightless=True), unseen)
+    given = ["identify", ARM, str(log), "--validate", str(unseen), "--plain"]
+    assert main(given) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert finding.text in said
+    assert finding.remedy in said
+    assert "--gravity 0,0,0" in finding.remedy
+    assert main([*given, "--gravity", "0,0,0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["grade"] in ("good", "fair")
+
+
+def test_a_change_that_leaves_little_impossible_is_a_cure():
+    reversed_joint = _Fit(impossible=3, part=0.97, misfit=0.18, suspects=(), recordings=())
+    assert replace(reversed_joint, impossible=1, part=0.08).cures(reversed_joint)
+    assert not replace(reversed_joint, impossible=1, part=0.5).cures(reversed_joint)
+    assert not replace(reversed_joint, impossible=1, part=0.08, misfit=0.4).cures(reversed_joint)
+
+
+def test_an_arm_on_a_wall_is_not_a_wrong_unit():
+    robot = load_robot("staubli_tx40").with_gravity((9.81, 0.0, 0.0))
+    assert codes(diagnose(robot, [recorded(WALL, arm="staubli_tx40")])) == [("mounting", "")]
+
+
+def test_a_delay_beside_another_fault_must_be_certain():
+    def late(sigmas: float) -> Diagnosed:
+        return Diagnosed("delay", "warning", "", "", value=sigmas, interval=(sigmas - 1.96, sigmas + 1.96))
+
+    tilt, note = Diagnosed("tilt", "warning", "", ""), Diagnosed("weak_parameters", "info", "", "")
+    assert _without_feigned_delays([late(4.0), note]) == [late(4.0), note]
+    assert _without_feigned_delays([late(4.0), tilt]) == [tilt]
+    assert _without_feigned_delays([late(6.0), tilt]) == [late(6.0), tilt]
+
+
+def test_friction_that_differs_a_little_between_recordings_is_told_but_no_fault():
+    speed = np.sign(np.gradient(recorded(1).q[FAULTY], recorded(1).time))
+    friction = load_robot(ARM).parameters
+
+    def more(values: np.ndarray) -> np.ndarray:
+        values[FAULTY] += 0.07 * friction["Fcm2"] * speed
+        return values
+
+    found = diagnose(ARM, [recorded(0), with_torque(recorded(1), more)]).findings
+    drift = [one for one in found if one.code == "friction_drift"]
+    assert {(one.joint, one.severity) for one in drift} == {("joint_2", "info")}
+
+
 def test_friction_that_grows_is_named_with_its_joint():
     def growing(recording: Recording) -> Recording:
         speed = np.gradient(recording.q[FAULTY], recording.time)
@@ -142,10 +203,11 @@ def test_friction_that_grows_is_named_with_its_joint():
     assert ("friction_drift", "joint_2") in codes(diagnose(ARM, [growing(recorded(0))]))
 
 
-def test_computed_torques_and_commanded_positions_are_named():
-    motion = default_motion(load_robot(ARM), 0)
-    exact = recording_of(simulate(ARM, motion, Experiment(record_rate=200.0)))
-    assert {code for code, _ in codes(diagnose(ARM, [replace(exact, findings=())]))} == {
+@pytest.mark.parametrize("arm", [ARM, "staubli_tx40"])  # of the latter friction is most of the torque
+def test_computed_torques_and_commanded_positions_are_named(arm):
+    motion = default_motion(load_robot(arm), 0)
+    exact = recording_of(simulate(arm, motion, Experiment(record_rate=200.0)))
+    assert {code for code, _ in codes(diagnose(arm, [replace(exact, findings=())]))} == {
         "computed_torque", "commanded_position",
     }  # fmt: skip
 

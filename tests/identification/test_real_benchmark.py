@@ -155,3 +155,15 @@ def test_a_real_arm_is_tabulated(tmp_path, monkeypatch):
     assert "| AIRBOT chirp -> trapezoidal | 5 |" in text
     assert "steelyard identify $STEELYARD_DATA/airbot_play/" in text
     assert Path(tmp_path / "airbot_selected" / "result.json").exists()
+
+
+@pytest.mark.data
+def test_check_names_the_quirks_of_real_recordings(tmp_path):
+    data_folder()
+    doctor = benchmark_module("doctor")
+    unnamed = []
+    for quirk in doctor.quirks(tmp_path):
+        findings = doctor.findings_of(quirk, tmp_path)
+        if not any(one["code"] == quirk.code and quirk.joint in one["joint"] for one in findings):
+            unnamed.append(quirk.what)
+    assert unnamed == []

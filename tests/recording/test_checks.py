@@ -12,7 +12,7 @@ from steelyard.recording import checks as checks_module
 from steelyard.recording.assembly import Unwrapper
 from steelyard.recording.record import Samples
 from steelyard.recording.units import QUANTITIES, si_scale
-from steelyard.robot import read_urdf
+from steelyard.robot import load_robot, read_urdf
 
 
 def findings_of(robot, arrays, **table):
@@ -129,6 +129,15 @@ def test_degrees_taken_for_radians_are_found_by_their_size(robot, motion):
     assert one(findings, "degrees").severity == "bad"
     assert "outside_limits" not in kinds(findings)
     assert "degrees" not in kinds(findings_of(robot, degrees, q={"columns": "q", "unit": "deg"}))
+
+
+def test_positions_of_motors_taken_for_those_of_joints_are_found_by_their_size(robot, motion):
+    geared, time = load_robot("staubli_tx40"), np.arange(0.0, 4.0, 0.005)
+    gears = np.array([body.joint.gear_ratio for body in geared.actuated], dtype=float)
+    finding = one(findings_of(geared, {"time": time, "q": 0.8 * gears[:, None] * np.sin(time)}), "degrees")
+    assert "motors before the gears" in finding.text
+    assert "side = 'motor'" in finding.remedy
+    assert "motors" not in one(findings_of(robot, {"time": motion.time, "q": np.degrees(motion.q)}), "degrees").text
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ EXPLAINED = 0.3
 """Least part of a joint's torque that the file's inertias explain beyond friction, for its scale to say something."""
 NOTICED = 0.01
 """The same, where the scales of all joints are wrong in the same direction."""
+CERTAIN = 5.0
+"""Standard deviations of a delay from none beside another fault, which leaves residuals that are not noise."""
 
 _WELL_EXPLAINED = 0.05
 """A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
@@ -101,15 +103,32 @@ def diagnose(
         for name, test in FINE_TESTS.items():
             stage(name)
             found += test(fit)
+        found = _without_feigned_delays(found)
     order = ("bad", "warning", "info")
     return Diagnosis(tuple(sorted(found, key=lambda one: order.index(one.severity))), fit.residual)
+
+
+def _without_feigned_delays(found: Sequence[Diagnosed]) -> list[Diagnosed]:
+    """Return the findings without delays that another one may feign: beside these a delay must be certain."""
+    if all(one.code == "delay" or one.severity == "info" for one in found):
+        return list(found)
+    return [one for one in found if one.code != "delay" or _sigmas(one) > CERTAIN]
+
+
+def _sigmas(delay: Diagnosed) -> float:
+    """Return by how many standard deviations a delay differs from none."""
+    assert delay.value is not None
+    assert delay.interval is not None
+    return abs(delay.value) / max((delay.interval[1] - delay.interval[0]) / (2 * 1.96), 1e-300)
 
 
 def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield faults with which a fit is pointless."""
     equations, observations = fit.equations, fit.observations
     scales = scales_by_joint(equations, observations)
-    common = _common_scale([one for one in scales if one.explained >= NOTICED])
+    mounting = better_mounting(equations, fit.short, fit.resolved, fit.settings.threads)
+    # Gravity that pulls otherwise makes all torques unlike those of the file too; a unit makes no mounting better.
+    common = None if mounting else _common_scale([one for one in scales if one.explained >= NOTICED])
     if common is not None:
         yield _wrong_unit("", "", common, fit.model)
         return
@@ -119,7 +138,6 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
         for joint in fit.fitted.joints
         if joint.joint not in plausible.hidden
     )
-    mounting = better_mounting(equations, fit.short, fit.resolved, fit.settings.threads)
     cause = None
     if suspicious and (mounting is None or mounting.residual > SMALL_RESIDUAL):
         cause = likely_cause(fit.short, equations, fit.resolved, observations, fit.fitted.extent, plausible.hidden)

@@ -35,8 +35,9 @@ WORST_RECORDINGS = 3
 _BLOCKS = 1
 _MATERIAL = 0.05
 # A change is a cure if it halves the residuals, or if fewer values are impossible and small residuals stay so; where
-# nothing is impossible any more, residuals may be those of a joint whose torque is little above its noise.
-_CURED, _SMALL, _MODERATE, _NO_WORSE = 0.5, 0.1, 0.3, 1.1
+# nothing is impossible any more, or what is explains a far smaller part of the torque, residuals may be those of a
+# joint whose torque is little above its noise.
+_CURED, _SMALL, _MODERATE, _NO_WORSE, _FAR_LESS = 0.5, 0.1, 0.3, 1.1, 0.25
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ class _Fit:
 
     Attributes:
         impossible: Count of impossible values that matter.
+        part: Part of its torque that the largest of them explains.
         misfit: Relative residual, root mean square over the equations.
         suspects: Joints, those that look worst first.
         recordings: Recordings, those with the largest residuals first.
     """
 
     impossible: int
+    part: float
     misfit: float
     suspects: tuple[str, ...]
     recordings: tuple[str, ...]
@@ -80,7 +83,7 @@ class _Fit:
         """Return whether this fit explains what is wrong with another."""
         if self.impossible > before.impossible:
             return False
-        largest = _SMALL if self.impossible else _MODERATE
+        largest = _MODERATE if self.part <= _FAR_LESS * before.part else _SMALL
         fewer = self.impossible < before.impossible and self.misfit <= min(largest, _NO_WORSE * before.misfit)
         return fewer or self.misfit <= _CURED * before.misfit
 
@@ -189,7 +192,8 @@ def _judged(
     worst = sorted(shares, key=lambda joint: -max(shares[joint]))
     suspects = tuple(dict.fromkeys([*(one.joint for one in counted), *worst]))
     misfit = float(np.sqrt(np.mean([x for own in shares.values() for x in own])))
-    return _Fit(len(counted), misfit, suspects, _worst_recordings(observations, estimate))
+    part = max((one.share for one in counted), default=0.0)
+    return _Fit(len(counted), part, misfit, suspects, _worst_recordings(observations, estimate))
 
 
 def _worst_recordings(observations: Observations, estimate: Estimate) -> tuple[str, ...]:

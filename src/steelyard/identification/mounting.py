@@ -2,17 +2,20 @@
 
 Gravity enters the equations linearly, but multiplied by the first moments: it cannot be estimated beside them by linear
 least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits
-show it.
+show it. Where friction is most of the torque, residuals of torques without gravity are not that much larger: no
+gravity at all, a model with fewer parameters, is also taken where it is likelier in nearly every block of time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..estimate import stacked_system
+from ..errors import EstimateError
+from ..estimate import stacked_system, weighted
+from ..model import Model
 from ..observe import Equations, Observations, ResolvedPreparation, busiest_part, equations_of, reduce_rows
 from ..verdict import Reason
 from .inputs import Labelled, sources_of
@@ -21,10 +24,15 @@ FAR_BETTER = 2.0
 """Residuals must be this many times smaller: another direction also shows two parameters more."""
 LOOKED_AT = 20_000
 """Samples at the start of each recording that are fitted."""
+BETTER, CERTAIN, WELL = 1.1, 4.0, 0.1
+"""No gravity is taken if residuals are so many times smaller, its log-likelihood is larger by so many standard errors
+over blocks of time, and residuals are a smaller part of the torques than this."""
 
 REMOVED = "removed"
 """Stands for torques from which the controller has removed gravity."""
 
+_NONE = (0.0, 0.0, 0.0)
+_BLOCKS = 16
 _AXES = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
 
 
@@ -86,27 +94,117 @@ def better_mounting(
         resolved: Their preparation.
         threads: Threads that share the reduction.
     """
-    recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
+    trials = _GravityFits(equations, training, resolved, threads)
     assumed = equations.model.robot.gravity
     size = float(np.linalg.norm(assumed)) or 9.81
-
-    def residual(gravity: tuple[float, float, float]) -> float:
-        robot = equations.model.robot.with_gravity(gravity)
-        left_out = set(equations.model.rows) - set(equations.kinds_joints)
-        turned = equations_of(replace(equations.model, robot=robot), without=left_out)
-        return _relative_residual(reduce_rows(sources_of(recordings, turned, resolved), threads=threads), turned.names)
-
-    now = residual(assumed)
     tried = {}
     for direction, axis in _AXES.items():
         gravity = (size * axis[0], size * axis[1], size * axis[2])
         if not np.allclose(gravity, assumed, atol=0.1 * size):
-            tried[direction] = (residual(gravity), gravity)
+            tried[direction] = (trials.of(gravity).residual, gravity)
     if any(assumed):
-        tried[REMOVED] = (residual((0.0, 0.0, 0.0)), (0.0, 0.0, 0.0))
+        tried[REMOVED] = (trials.of(_NONE).residual, _NONE)
     best = min(tried, key=lambda direction: tried[direction][0])
-    found = Mounting(best, tried[best][1], tried[best][0], now)
-    return found if found.ratio >= FAR_BETTER else None
+    found = Mounting(best, tried[best][1], tried[best][0], trials.of(assumed).residual)
+    return found if found.ratio >= FAR_BETTER else trials.removed()
+
+
+def refuse_removed_gravity(
+    model: Model,
+    training: Sequence[Labelled],
+    resolved: ResolvedPreparation,
+    without: Collection[tuple[str, str]],
+    threads: int = 1,
+) -> None:
+    """Refuse torques from which gravity was taken out, unless the model has none.
+
+    Args:
+        model: The plain model.
+        training: The recordings.
+        resolved: Their preparation.
+        without: Equations that are left out.
+        threads: Threads that share the reduction.
+
+    Raises:
+        EstimateError: With the words of ``steelyard check``.
+    """
+    if "inertia" not in model.effects or model.measured == "difference" or not any(model.robot.gravity):
+        return
+    found = _GravityFits(equations_of(model, without=without), training, resolved, threads).removed()
+    if found is not None:
+        raise EstimateError(f"{found.text}; {found.remedy}")
+
+
+class _GravityFits:
+    """Fits of the busiest parts of recordings with gravity as it may be."""
+
+    def __init__(
+        self, equations: Equations, training: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
+    ) -> None:
+        self._equations, self._resolved, self._threads = equations, resolved, threads
+        self._recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
+        self._known: dict[tuple[float, float, float], _GravityFit] = {}
+
+    def of(self, gravity: tuple[float, float, float]) -> _GravityFit:
+        """Return the fit with a gravity."""
+        if gravity not in self._known:
+            model = replace(self._equations.model, robot=self._equations.model.robot.with_gravity(gravity))
+            turned = equations_of(model, without=set(self._equations.model.rows) - set(self._equations.kinds_joints))
+            sources = sources_of(self._recordings, turned, self._resolved)
+            self._known[gravity] = _GravityFit(
+                reduce_rows(sources, blocks=_BLOCKS, threads=self._threads), turned.names
+            )
+        return self._known[gravity]
+
+    def removed(self) -> Mounting | None:
+        """Return that there is no gravity in the torques, None if it is not certain."""
+        assumed = self._equations.model.robot.gravity
+        if not any(assumed):
+            return None
+        without, with_it = self.of(_NONE), self.of(assumed)
+        found = Mounting(REMOVED, _NONE, without.residual, with_it.residual)
+        if found.ratio >= FAR_BETTER:
+            return found
+        certain = found.ratio >= BETTER and without.residual <= WELL and without.likelier(with_it) >= CERTAIN
+        return found if certain else None
+
+
+class _GravityFit:
+    """Weighted least squares with one gravity.
+
+    Attributes:
+        residual: Rms of the residuals over that of the torques, all joints alike.
+    """
+
+    def __init__(self, observations: Observations, names: Sequence[str]) -> None:
+        self._observations, self._names = observations, names
+        self.residual = _relative_residual(observations, names)
+
+    def likelier(self, other: _GravityFit) -> float:
+        """Return by how many standard errors over blocks this fit is likelier than another (Vuong's test)."""
+        own, their = self._by_block(), other._by_block()
+        gains = np.array([own[block] - their[block] for block in own if block in their])
+        spread = float(gains.std(ddof=1)) if len(gains) > 1 else 0.0
+        return float(gains.sum() / (np.sqrt(len(gains)) * spread)) if spread > 0 else 0.0
+
+    def _by_block(self) -> dict[tuple[str, int], float]:
+        """Return the log-likelihood of every block of time of every recording, each equation with its own noise."""
+        factors = self._observations.factors
+        estimate = weighted(self._observations, stacked_system(self._observations, self._names).columns)
+        errors, sums = [], dict[tuple[str, str, str], list[float]]()
+        for one in factors:
+            rest = one.triangle[:, -1] - one.triangle[:, :-1] @ estimate.full_values(one.columns)
+            errors.append(float(rest @ rest))
+            total = sums.setdefault((one.recording, one.kind, one.joint), [0.0, 0.0])
+            total[0] += errors[-1]
+            total[1] += one.rows
+        found: dict[tuple[str, int], float] = {}
+        for one, error in zip(factors, errors, strict=True):
+            squares, rows = sums[one.recording, one.kind, one.joint]
+            variance = max(squares / rows, 1e-300)
+            place = (one.recording, one.block)
+            found[place] = found.get(place, 0.0) - one.rows * np.log(variance) / 2 - error / (2 * variance)
+        return found
 
 
 def _relative_residual(observations: Observations, names: Sequence[str]) -> float:

@@ -47,6 +47,7 @@ from .findings import LogFinding, log_findings, moving_sources, with_findings
 from .fine_faults import PlainFit, set_up_reasons
 from .fitting import ArmFit, column_name, fit_sources
 from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_found_inertias
+from .mounting import refuse_removed_gravity
 from .nonlinear import NonlinearFit, estimate_nonlinear
 from .payload_gains import check_same_gains, payload_and_notes
 from .reasons import cautions_of, judged, notes_of
@@ -108,6 +109,7 @@ def identify(
     resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
     prior = inertia_prior(model.robot, settings)[0]
     try:
+        refuse_removed_gravity(model, inputs.training, resolved, dead, settings.threads)
         set_up = _set_up(model, inputs, settings, dead)
         model, selection, settings = _chosen(model, inputs, resolved, prior, settings, stage, dead)
         model = with_found_inertias(model, inputs.training, resolved, settings, dead)

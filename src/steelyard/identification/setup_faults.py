@@ -163,8 +163,8 @@ class _FaultSearch:
         return SetupError(unit[0], joint, tuple(value), tuple(sigma), tuple(half), names, share)
 
 
-FRICTION_CHANGED = 0.1
-"""Least change of a joint's friction that is reported, as a part of it."""
+FRICTION_CHANGED, FRICTION_DIFFERS = 0.1, 0.03
+"""Least change of a joint's friction that is a fault, as a part of it; and least difference of recordings to tell."""
 BLOCKS = 20
 """Blocks of time of a recording whose friction is compared."""
 
@@ -188,6 +188,11 @@ class FrictionChange:
     change: float
     half_width: float
     over_time: bool
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is worth knowing, but no fault."""
+        return abs(self.change) < FRICTION_CHANGED
 
 
 def friction_changes(observations: Observations, equations: Equations, estimate: Estimate) -> Iterator[FrictionChange]:
@@ -272,7 +277,7 @@ def _changes(
         sigma = float(np.hypot(spread, np.sqrt(variance)))
         change = (average - rest) / level
         is_most = all(abs(average - rest) >= abs(one[0] - average) / 2 for one in others)
-        if abs(average - rest) > CERTAIN * sigma and abs(change) >= FRICTION_CHANGED and is_most:
+        if abs(average - rest) > CERTAIN * sigma and abs(change) >= FRICTION_DIFFERS and is_most:
             yield FrictionChange(joint, kind, label, float(change), 2 * sigma / level, False)
 
 

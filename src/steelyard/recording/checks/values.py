@@ -103,13 +103,17 @@ class Ranges:
         absurd = subject.revolute & (size > np.maximum(3 * bound, 10.0))
         if limited.any():
             absurd &= limited  # a joint without limits may well have turned round many times
-        would_fit = ~subject.revolute | (size * math.pi / 180 <= 1.05 * np.maximum(bound, 2 * math.pi))
+        reach = 1.05 * np.maximum(bound, 2 * math.pi)
+        would_fit = ~subject.revolute | (size * math.pi / 180 <= reach)
         if subject.position_unit != "rad" or not absurd.any() or not would_fit.all():
             return None
         joint = subject.joints[int(np.argmax(absurd))]
         text = f"positions reach {size[absurd].max():.4g} rad at {joint}, far beyond its range; as degrees they fit"
         severity = "bad" if limited.any() else "warning"
         remedy = "declare q = { columns = ..., unit = 'deg' } in the table [recording] of a file for --config"
+        if (~subject.revolute | (size <= np.abs(subject.gears) * reach)).all():  # no gear ratio is known: false
+            text += ", and as those of motors before the gears"
+            remedy = remedy.replace("'deg' }", "'deg' }, or side = 'motor',")
         values = {"size": float(size.max())}
         return Finding("degrees", severity, text, "q", joint, int(absurd.sum()), values=values, remedy=remedy)
 
