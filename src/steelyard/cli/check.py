@@ -14,7 +14,7 @@ from ..files import require_files, robot_file
 from ..plain_data import json_text, plain
 from ..text import for_terminal
 from .options import DATA, OUTPUT, Json, Out, Quiet, Root, Table, in_folder, quietly
-from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings
+from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings, print_message
 
 if TYPE_CHECKING:
     from ..identification import Diagnosed, Settings
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..robot import Robot
 
 GOOD, POOR = 0, 2
+NOT_ASKED = "no model was fitted: --no-model"
 
 
 def check(
@@ -68,7 +69,7 @@ def check(
         streams = streams_of(arm, logs, config, (table,), root)
         signals = [None if out is None else CheckedSignals(arm) for _ in streams]
         recordings = [_summary(stream, inputs, lines) for stream, lines in zip(streams, signals, strict=True)]
-        found, note = _diagnosed(arm, streams, recordings, config, table) if model else ([], "")
+        found, note = _diagnosed(arm, streams, recordings, config, table) if model else ([], NOT_ASKED)
         by_model = [_to_json(one) for one in found]
         findings = [*_flat(recordings), *by_model]
         content = {"robot": arm.name, "recordings": recordings, "findings": findings, "model_note": note or None}
@@ -141,6 +142,9 @@ def _write_fix(
     from ..files import toml_document, write_aside
     from ..identification import corrected_configuration
 
+    if not any(one.fix for one in found):  # no error: what was found counts as it does without --fix
+        print_message(f"--fix: nothing was found that a configuration can correct; '{path}' is not written")
+        return
     document = toml_document(config, "the configuration", ConfigError) if config else {}
     write_aside(path, corrected_configuration(document, table, stream, found))
     if not quiet:

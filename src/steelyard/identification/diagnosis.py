@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..judge import EFFORT, RATIO, SCALE, disagreement, plausibility, recordings_agree
+from ..judge import EFFORT, RATIO, SCALE, Plausibility, disagreement, plausibility, recordings_agree
 from ..model import Model
 from ..observe import Observations, RowSource, reduce_rows
 from ..progress import Stage, no_stages
@@ -35,6 +35,8 @@ ALIKE = 1.6
 """Factors that differ by less than this are one and the same."""
 EXPLAINED = 0.3
 """Least part of a joint's torque that the file's inertias explain beyond friction, for its scale to say something."""
+FAR_GAIN = 1.5
+"""A torque that is this much larger or smaller than those of other joints imply may be that of another column."""
 NOTICED = 0.01
 """The same, where the scales of all joints are wrong in the same direction."""
 CERTAIN = 5.0
@@ -104,6 +106,11 @@ def diagnose(
             stage(name)
             found += test(fit)
         found = _without_feigned_delays(found)
+        if any(one.code in ("torque_gain", "torque_unit") and _is_far(one.value) for one in found):
+            # Exchanged or reversed columns may bend one joint's torques into a multiple of what the others imply.
+            stage("looking for exchanged columns")
+            cause = _log_cause(fit, plausibility(fit.equations, fit.estimate, fit.observations, fit.fitted, fit.fitted))
+            found = found if cause is None else [_log_fault(cause)]
     order = ("bad", "warning", "info")
     return Diagnosis(tuple(sorted(found, key=lambda one: order.index(one.severity))), fit.residual)
 
@@ -140,7 +147,7 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     )
     cause = None
     if suspicious and (mounting is None or mounting.residual > SMALL_RESIDUAL):
-        cause = likely_cause(fit.short, equations, fit.resolved, observations, fit.fitted.extent, plausible.hidden)
+        cause = _log_cause(fit, plausible)
     # A load makes the torques of the last joints larger too, but the fit stays good with it.
     wrong = [one for one in scales if one.explained >= EXPLAINED]
     scaled = [one for one in wrong if suspicious and not 1 / WRONG_SCALE < abs(one.ratio) < WRONG_SCALE]
@@ -157,7 +164,28 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
         )  # fmt: skip
     else:
         yield from (_wrong_unit(one.joint, one.kind, one.ratio, fit.model) for one in scaled)
+    if cause is None:
+        yield from _beyond_effort(plausible, fit.settings)
     yield from _recordings(fit)
+
+
+def _is_far(gain: float | None) -> bool:
+    return gain is not None and not 1 / FAR_GAIN < gain < FAR_GAIN
+
+
+def _log_cause(fit: PlainFit, plausible: Plausibility) -> LogFault | None:
+    return likely_cause(fit.short, fit.equations, fit.resolved, fit.observations, fit.fitted.extent, plausible.hidden)
+
+
+def _beyond_effort(plausible: Plausibility, settings: Settings) -> Iterator[Diagnosed]:
+    """Yield a joint whose torque is far beyond its effort limit."""
+    if plausible.effort is not None and plausible.effort[1] > settings.thresholds.effort_fair:
+        joint, ratio = plausible.effort
+        yield Diagnosed(
+            "effort_limit", "bad", f"the torque of {joint} is up to {ratio:.3g} times its effort limit",
+            "check the unit and the gain of the torque columns (mA or A, N mm or N m, before or after the gears)",
+            joint, value=ratio, unit="1",
+        )  # fmt: skip
 
 
 def _common_scale(scales: Sequence[FileScale]) -> float | None:

@@ -7,6 +7,7 @@ would be asked for what it was fitted to.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -109,6 +110,17 @@ class FoldSquares:
     def by_fold(self, weights: np.ndarray) -> np.ndarray:
         """Return the weighted sums over groups (folds, c + 1, c + 1)."""
         return np.tensordot(weights**2, self._squares, axes=1)
+
+    def with_gain(self, joint: str, ratio: float, column: int, values: np.ndarray) -> FoldSquares:
+        """Return the sums with a joint's torques divided by a ratio, and a column anew: those that values (c,) give."""
+        change = np.eye(self._size + 1)
+        change[:, column] = np.append(values, 0.0)
+        change[-1, -1] = 1 / ratio
+        own = [k for k, (_, _, name) in enumerate(self.groups) if name == joint]
+        found = copy(self)
+        found._squares = self._squares.copy()
+        found._squares[own] = change.T @ self._squares[own] @ change
+        return found
 
     def weights(self, columns: Sequence[int], passes: int = 3) -> np.ndarray:
         """Return one over the standard deviation of each group's residuals, of iterated weighted least squares."""

@@ -3,15 +3,15 @@
 Each change is made to the recordings, weighted least squares is fitted again, and the result is judged as the first one
 was: by physically impossible values and by the residual of every joint. Reversed torques need the factors only,
 exchanged ones the factors of every equation with every torque (as many passes as joints); positions need a pass for
-each change, and are tried for the joints that look worst. Signs are tried in all recordings alike and in each that
-looks worst.
+each change, and are tried for the joints that look worst, for the others if that cures nothing. Signs are tried in all
+recordings alike and in each that looks worst.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,9 @@ _BLOCKS = 1
 _MATERIAL = 0.05
 # A change is a cure if it halves the residuals, or if fewer values are impossible and small residuals stay so; where
 # nothing is impossible any more, or what is explains a far smaller part of the torque, residuals may be those of a
-# joint whose torque is little above its noise.
-_CURED, _SMALL, _MODERATE, _NO_WORSE, _FAR_LESS = 0.5, 0.1, 0.3, 1.1, 0.25
+# joint whose torque is little above its noise. Exchanged columns of a healthy log fit about as badly as before and may
+# leave fewer impossible values by chance: a right exchange fits better, too.
+_CURED, _SMALL, _MODERATE, _NO_WORSE, _FAR_LESS, _BETTER = 0.5, 0.1, 0.3, 1.1, 0.25, 0.8
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,13 @@ class _Fit:
     suspects: tuple[str, ...]
     recordings: tuple[str, ...]
 
-    def cures(self, before: _Fit) -> bool:
-        """Return whether this fit explains what is wrong with another."""
+    def cures(self, before: _Fit, *, exchanged: bool = False) -> bool:
+        """Return whether this fit, of columns that may be exchanged, explains what is wrong with another."""
         if self.impossible > before.impossible:
             return False
         largest = _MODERATE if self.part <= _FAR_LESS * before.part else _SMALL
-        fewer = self.impossible < before.impossible and self.misfit <= min(largest, _NO_WORSE * before.misfit)
+        no_worse = _BETTER if exchanged else _NO_WORSE
+        fewer = self.impossible < before.impossible and self.misfit <= min(largest, no_worse * before.misfit)
         return fewer or self.misfit <= _CURED * before.misfit
 
     @property
@@ -94,8 +96,11 @@ class _Fit:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Order of cures: residuals by tenths of a power of ten, then impossible values."""
-        return round(10 * float(np.log10(max(self.misfit, 1e-6)))), self.impossible
+        """Order of cures: residuals in steps of 6 %, then impossible values.
+
+        A reversed position and a reversed torque of one joint may differ by as little as a tenth.
+        """
+        return round(40 * float(np.log10(max(self.misfit, 1e-6)))), self.impossible
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,7 @@ class _Trials:
         """Try corrections of faults; None is one that leaves nothing to fit."""
         for fault, changed in changes:
             fit = None if changed is None else self.judged(changed)
-            if fit is not None and fit.cures(self.before):
+            if fit is not None and fit.cures(self.before, exchanged=fault.code.startswith("exchanged")):
                 self.cures.append((fit, fault))
 
     def is_clear(self, joints: Sequence[str] | None = None) -> bool:
@@ -153,8 +158,17 @@ def likely_cause(
     trials.try_all(_torque_signs(equations, observations))
     if not trials.is_clear(equations.joints):
         trials.try_all(_exchanged_torques(short, equations, resolved))
-        for fault, recordings in _changed_motions(short, equations, suspects):
-            trials.try_all([(fault, _rows(recordings, equations, resolved))])
+        joints = equations.joints
+        pairs = list(combinations(sorted(suspects, key=joints.index), 2))
+        changed = chain(_reversed_positions(short, equations, suspects), _exchanged_motions(short, equations, pairs))
+        trials.try_all((fault, _rows(recordings, equations, resolved)) for fault, recordings in changed)
+        if not trials.cures:  # the joints that look worst may be others than those with the fault
+            rest = [pair for pair in combinations(joints, 2) if pair not in pairs]
+            changed = chain(
+                _reversed_positions(short, equations, before.suspects[SUSPECTS:]),
+                _exchanged_motions(short, equations, [*rest, joints]),
+            )
+            trials.try_all((fault, _rows(recordings, equations, resolved)) for fault, recordings in changed)
     if len(before.recordings) > 1 and not trials.is_clear():
         for label in before.recordings[:WORST_RECORDINGS]:
             trials.try_all(_torque_signs(equations, observations, label))
@@ -312,27 +326,24 @@ def _reversed_positions(
         yield _in_one(fault, label), recordings
 
 
-def _changed_motions(
-    short: Sequence[Labelled], equations: Equations, suspects: Sequence[str]
+def _exchanged_motions(
+    short: Sequence[Labelled], equations: Equations, groups: Sequence[Sequence[str]]
 ) -> Iterator[tuple[LogFault, list[Labelled]]]:
-    """Yield recordings with positions exchanged (alone or with their torques), or the position of a joint reversed."""
+    """Yield recordings with positions of joints in reverse order, alone or with their torques: of pairs, or of all."""
     joints = equations.joints
-    if not short:
-        return
-    yield from _reversed_positions(short, equations, suspects)
     channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
-    for pair in combinations(sorted(suspects, key=joints.index), 2):
-        order = np.arange(len(joints))
-        first, second = (joints.index(joint) for joint in pair)
-        order[[first, second]] = second, first
-        named = f"{pair[0]} and {pair[1]}"
+    for group in groups if short else ():
+        order, places = np.arange(len(joints)), [joints.index(joint) for joint in group]
+        order[places] = places[::-1]
+        named = f"of {group[0]} and {group[1]} seem exchanged" if len(group) == 2 else "seem in reverse order"
         swapped = [(label, _with_motion(one, lambda rows, order=order: rows[order])) for label, one in short]
-        text, right = f"the position columns of {named} seem exchanged", _exchanged(joints, pair)
+        right = [joints[k] for k in order]
         of_motion = {"recording.q.joints": right, "recording.qd.joints": right}
-        yield LogFault(pair, text, _exchange("q"), code="exchanged_positions", fix=of_motion), swapped
-        text = f"the columns of {named} seem exchanged, positions and torques"
+        text = f"the position columns {named}"
+        yield LogFault(tuple(group), text, _exchange("q"), code="exchanged_positions", fix=of_motion), swapped
+        text = f"the columns {named}, positions and torques"
         fix = {**of_motion, "recording.torque.joints": right}
-        fault = LogFault(pair, text, _exchange("every channel"), code="exchanged_joints", fix=fix)
+        fault = LogFault(tuple(group), text, _exchange("every channel"), code="exchanged_joints", fix=fix)
         yield fault, [(label, _reordered(one, order, channels)) for label, one in swapped]
 
 
@@ -343,7 +354,7 @@ def _exchanged(joints: Sequence[str], pair: tuple[str, str]) -> list[str]:
 
 
 def _exchange(what: str) -> str:
-    return f"exchange the two columns of {what} in the set-up (columns = ..., or joints = ... in the order of the log)"
+    return f"exchange these columns of {what} in the set-up (columns = ..., or joints = ... in the order of the log)"
 
 
 def _reordered(recording: Recording, order: np.ndarray, channels: Sequence[str]) -> Recording:

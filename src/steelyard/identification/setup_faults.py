@@ -19,7 +19,7 @@ from ..estimate import Estimate
 from ..model import Model, build_model
 from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
 from ..robot import Robot
-from .folds import Folds, FoldSquares, left_out_errors
+from .folds import Folds, FoldSquares, left_out_errors, solution
 from .inputs import Labelled, inertias_of, sources_of
 from .regularisation import link_rows
 from .selection import LINK_DEVIATION
@@ -34,6 +34,8 @@ LEAST_GAIN = 0.005
 COMPETING = ("off", "Fvv", "Fg", "Fd2", "Fd4")
 """Friction that real arms have beyond the plain model, one law of each kind."""
 MOST_STEPS = 12
+MOST_PASSES, SMALLEST_STEP, LARGEST_STEP = 30, 1e-4, 10.0
+"""Of the search for a gain, which multiplies what other columns explain: relative steps."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class _FaultSearch:
         self._model, self._equations, self._squares, self._links = model, equations, squares, links
         parameters = {one.name: one for one in equations.model.parameters}
         self._plain: list[int] = []
+        self._rigid = np.array([parameters[name].effect in ("inertia", "Ia") for name in equations.names])
         self._units: dict[tuple[str, int], list[int]] = {}
         for k, name in enumerate(equations.names):
             one = parameters[name]
@@ -145,13 +148,12 @@ class _FaultSearch:
 
     def _estimated(self, unit: tuple[str, int], current: Sequence[int], share: float) -> SetupError | None:
         """Return the values of one fault with sigmas by the jackknife; None if they are small or may be none."""
-        own = self._units[unit]
-        others = np.array([k for k in current if k not in own])
-        by_fold = self._squares.by_fold(self._squares.weights(current))
-        # Nothing is left out last: the estimate from all blocks.
-        by_fold = np.concatenate([by_fold, np.zeros_like(by_fold[:1])])
-        *_, values = left_out_errors(by_fold, others, [own], 0 * self._links)
-        parts, value = values[:-1], values[-1]
+        own, joint = self._units[unit], "" if unit[0] == "tilt" else self._joints[unit[1]]
+        squares, ratio = self._squares, 1.0
+        if unit[0] == "gain":
+            squares, ratio = self._scaled(joint, own[0], current)
+        parts, value = _left_out_values(squares, own, current)
+        value, parts = ratio * (1 + value) - 1, ratio * (1 + parts) - 1
         count = len(parts)
         sigma = np.sqrt((count - 1) / count * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
         size = np.linalg.norm(value)
@@ -159,8 +161,35 @@ class _FaultSearch:
             return None
         half = float(t_ppf(0.975, count - 1)) * sigma
         names = tuple(self._equations.names[k] for k in own)
-        joint = "" if unit[0] == "tilt" else self._joints[unit[1]]
         return SetupError(unit[0], joint, tuple(value), tuple(sigma), tuple(half), names, share)
+
+    def _scaled(self, joint: str, column: int, current: Sequence[int]) -> tuple[FoldSquares, float]:
+        """Return the sums with a joint's torques divided by their gain, and that gain.
+
+        A gain multiplies torques of inertias that a wrong gain has spoilt: both are found in turn, until the torques of
+        the inertias found with the gain have no further gain.
+        """
+        ratio, squares = 1.0, self._squares
+        others = [k for k in current if k != column]
+        for _ in range(MOST_PASSES):
+            weights = squares.weights([*others, column])
+            found = solution(squares.by_fold(weights).sum(axis=0), np.array([*others, column]))
+            step = float(found[column])
+            if not np.isfinite(step) or not LARGEST_STEP > abs(step) > SMALLEST_STEP:
+                break
+            ratio *= 1 + step
+            rigid = np.where(self._rigid, found[:-1], 0.0)
+            squares = self._squares.with_gain(joint, ratio, column, rigid)
+        return squares, ratio
+
+
+def _left_out_values(squares: FoldSquares, own: Sequence[int], current: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return values of columns beside the current ones with each block left out (folds, k), and of all (k,)."""
+    others = np.array([k for k in current if k not in own])
+    by_fold = squares.by_fold(squares.weights(current))
+    by_fold = np.concatenate([by_fold, np.zeros_like(by_fold[:1])])  # nothing is left out last
+    *_, values = left_out_errors(by_fold, others, [list(own)], np.zeros(by_fold.shape[1:]))
+    return values[:-1], values[-1]
 
 
 FRICTION_CHANGED, FRICTION_DIFFERS = 0.1, 0.03
