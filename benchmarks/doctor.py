@@ -130,7 +130,7 @@ def _commanded(logs: list[Recording], robot: Robot, size: float, _: int) -> Case
 
 def _unknown_gains(logs: list[Recording], robot: Robot, size: float, _: int) -> Case:
     del size
-    unknown = np.full((robot.dof, robot.dof), np.inf)
+    unknown = np.full((len(robot.actuated), len(robot.actuated)), np.inf)
     torques = [tuple(replace(one, gain_covariance=unknown) for one in log.torques) for log in logs]
     return [replace(log, torques=own) for log, own in zip(logs, torques, strict=True)], robot
 
