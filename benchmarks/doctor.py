@@ -15,7 +15,8 @@ False: logs that raise a warning of something else too. Clean logs must raise no
 
 On the TX40 friction is most of the torque. By the Cramer-Rao bound of these motions a zero of joint 3 has a sigma of
 1.2 to 1.3 degrees there, and a load a sigma of 0.28 kg (links of the file known to 20 %): 3 degrees are 2.4 sigmas and
-1 kg 3.5, below the four that a finding needs; about 7 degrees and 1.6 kg are found 95 times of a hundred.
+1 kg 3.5, below the four that a finding needs (and 1 kg is less than a twentieth of that arm). From sigmas, not from
+counts, 95 of 100 should be found from about 7 degrees and 1.6 kg on. Sigmas are those of seeds 0 and 1.
 
 With ``--real``, recordings of real arms (STEELYARD_DATA): the quirks that their descriptions name, and what is said.
 """
@@ -130,7 +131,7 @@ def _commanded(logs: list[Recording], robot: Robot, size: float, _: int) -> Case
 
 def _unknown_gains(logs: list[Recording], robot: Robot, size: float, _: int) -> Case:
     del size
-    unknown = np.full((robot.dof, robot.dof), np.inf)
+    unknown = np.full((len(robot.actuated), len(robot.actuated)), np.inf)
     torques = [tuple(replace(one, gain_covariance=unknown) for one in log.torques) for log in logs]
     return [replace(log, torques=own) for log, own in zip(logs, torques, strict=True)], robot
 

@@ -266,7 +266,8 @@ def outcome(name: str, arm: str, seed: int, options: Sequence[str] = ()) -> Outc
     with tempfile.TemporaryDirectory() as folder:
         code, result = identified([*write_logs(Path(folder), fault, arm, seed), *options])
     if "error" in result:
-        return Outcome(code, result, "error", False, False)
+        refused = bool(fault.texts) and all(word in json.dumps(result, ensure_ascii=False) for word in fault.texts)
+        return Outcome(code, result, "error", refused, refused)
     verdict = result["verdict"]
     said = json.dumps([verdict["reasons"], result.get("findings", [])], ensure_ascii=False)
     joints = [body.joint.name for body in load_robot(arm).actuated]

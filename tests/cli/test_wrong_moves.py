@@ -36,7 +36,8 @@ def test_a_planted_fault_is_graded_and_named(arm, fault):
     found = planted.outcome(fault, arm, 0)
     assert found.observed, (found.grade, found.result.get("verdict", found.result))
     assert found.named, found.result["verdict"]["reasons"]
-    assert found.code == (2 if planted.FAULTS[fault].best == "poor" or found.grade == "poor" else 0)
+    poor = planted.FAULTS[fault].best == "poor" or found.grade == "poor"
+    assert found.code == (1 if found.grade == "error" else 2 if poor else 0)
 
 
 @pytest.mark.large

@@ -94,19 +94,7 @@ def better_mounting(
         resolved: Their preparation.
         threads: Threads that share the reduction.
     """
-    trials = _GravityFits(equations, training, resolved, threads)
-    assumed = equations.model.robot.gravity
-    size = float(np.linalg.norm(assumed)) or 9.81
-    tried = {}
-    for direction, axis in _AXES.items():
-        gravity = (size * axis[0], size * axis[1], size * axis[2])
-        if not np.allclose(gravity, assumed, atol=0.1 * size):
-            tried[direction] = (trials.of(gravity).residual, gravity)
-    if any(assumed):
-        tried[REMOVED] = (trials.of(_NONE).residual, _NONE)
-    best = min(tried, key=lambda direction: tried[direction][0])
-    found = Mounting(best, tried[best][1], tried[best][0], trials.of(assumed).residual)
-    return found if found.ratio >= FAR_BETTER else trials.removed()
+    return _GravityFits(equations, training, resolved, threads).best()
 
 
 def refuse_removed_gravity(
@@ -130,8 +118,10 @@ def refuse_removed_gravity(
     """
     if "inertia" not in model.effects or model.measured == "difference" or not any(model.robot.gravity):
         return
-    found = _GravityFits(equations_of(model, without=without), training, resolved, threads).removed()
-    if found is not None:
+    fits = _GravityFits(equations_of(model, without=without), training, resolved, threads)
+    # The other directions are tried only where none at all fits better than the model's.
+    found = fits.best() if fits.removed() else None
+    if found is not None and found.direction == REMOVED and found.residual <= WELL:
         raise EstimateError(f"{found.text}; {found.remedy}")
 
 
@@ -155,6 +145,23 @@ class _GravityFits:
                 reduce_rows(sources, blocks=_BLOCKS, threads=self._threads), turned.names
             )
         return self._known[gravity]
+
+    def best(self) -> Mounting | None:
+        """Return the gravity that fits far better than the model's, None if there is none."""
+        assumed = self._equations.model.robot.gravity
+        size = float(np.linalg.norm(assumed)) or 9.81
+        tried = {}
+        for direction, axis in _AXES.items():
+            gravity = (size * axis[0], size * axis[1], size * axis[2])
+            if not np.allclose(gravity, assumed, atol=0.1 * size):
+                tried[direction] = gravity
+        if any(assumed):
+            tried[REMOVED] = _NONE
+        best = min(tried, key=lambda direction: self.of(tried[direction]).residual)
+        if best == REMOVED:
+            return self.removed()
+        found = Mounting(best, tried[best], self.of(tried[best]).residual, self.of(assumed).residual)
+        return found if found.ratio >= FAR_BETTER else None
 
     def removed(self) -> Mounting | None:
         """Return that there is no gravity in the torques, None if it is not certain."""

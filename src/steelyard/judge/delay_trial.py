@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -75,6 +75,7 @@ class DelayTrial:
         gain: What correlated noise and small samples add to sigmas.
         least: For each equation, the least share of the rows that say something of delays (E,).
         rows: Usable rows of each equation (E,).
+        spread: Residuals of every noise group, rms, at the estimate of all equations together; with own noise only.
     """
 
     origin: Sequence[RowSource]
@@ -86,6 +87,7 @@ class DelayTrial:
     gain: float
     least: np.ndarray
     rows: np.ndarray
+    spread: Mapping[NoiseGroup, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> DelayTrial:
@@ -133,7 +135,8 @@ class DelayTrial:
         """Return the trial with weights and noise model of its own residuals."""
         origin: Sequence[RowSource] = self.origin
         sources: Sequence[RowSource] = [one.adjusted(None) for one in self._shifted_sources()]
-        plain = weighted(reduce_rows(sources), self.columns)
+        observations = reduce_rows(sources)
+        plain = weighted(observations, self.columns)
         norm = next((one.adjustment.norm for one in origin if isinstance(one.adjustment, PseudoObservations)), None)
         if norm is not None:
             # Outliers were those of a model without the delay.
@@ -146,18 +149,22 @@ class DelayTrial:
             fit = generalised(sources, plain)
             estimate, whitening = fit.estimate, fit.noise.whitening
         values, gain = values_of(estimate), _gain(estimate)
-        return replace(self, origin=origin, values=values, weights=estimate.weights, whitening=whitening, gain=gain)
+        return replace(
+            self, origin=origin, values=values, weights=estimate.weights, whitening=whitening, gain=gain,
+            spread=_spread(observations, plain),
+        )  # fmt: skip
 
     def log_likelihood(self, other: DelayTrial) -> np.ndarray:
         """Return the logarithm of how much likelier each equation's rows are than another trial's (E,).
 
-        Both have their own noise; correlated rows count for as many as are independent.
+        Both have their own noise; correlated rows count for as many as are independent. Weights would not do: an
+        equation's own parameters hide much of its delay, those that it shares with other equations do not.
         """
         ratios = np.zeros(len(self.rows))
         for e, equation in enumerate(self.origin[0].equations.kinds_joints):
-            groups = [group for group in self.weights if group[1:] == equation and group in other.weights]
+            groups = [group for group in self.spread if group[1:] == equation and group in other.spread]
             if groups:
-                ratios[e] = np.mean([np.log(self.weights[group] / other.weights[group]) for group in groups])
+                ratios[e] = np.mean([np.log(other.spread[group] / self.spread[group]) for group in groups])
         return self.rows / max(self.gain, other.gain) ** 2 * ratios
 
     def system(self) -> System:
@@ -180,6 +187,18 @@ class DelayTrial:
             ).adjusted(one.adjustment)
             for one in self.origin
         ]
+
+
+def _spread(observations: Observations, estimate: Estimate) -> dict[NoiseGroup, float]:
+    """Return the rms of every group's residuals at an estimate."""
+    sums: dict[NoiseGroup, list[float]] = {}
+    for factor in observations.factors:
+        values = estimate.full_values(factor.columns)
+        rest = factor.triangle[:, -1] - factor.triangle[:, :-1] @ values
+        total = sums.setdefault(group_of(factor), [0.0, 0.0])
+        total[0] += float(rest @ rest)
+        total[1] += factor.rows
+    return {group: float(np.sqrt(max(squares, 1e-300) / rows)) for group, (squares, rows) in sums.items() if rows}
 
 
 def _put_back(recording: Recording, joint: str, late: float) -> Recording:
