@@ -105,3 +105,18 @@ def test_a_bag_of_a_simulation_is_guessed_right(folder_name, tmp_path, monkeypat
     # Nothing in a bag says whether efforts are of motors or of sensors behind the gears.
     kind = next(one for one in items["motor_torque"]["aspects"] if one["aspect"] == "kind")
     assert kind["confidence"] == "unsure"
+
+
+def test_one_of_several_recordings_of_a_file_is_chosen(folder, capsys):
+    h5py = pytest.importorskip("h5py", reason="h5py writes the file of this test")
+    table = Motion().table()
+    with h5py.File("log.h5", "w") as file:
+        for run, rows in (("run1", table), ("run2", table[:-50])):
+            for name, column in zip(NAMES.split(","), rows.T, strict=True):
+                file[f"{run}/{name}"] = column
+    assert main(["init", "arm.urdf", "log.h5"]) == 1
+    assert "init: --group" in capsys.readouterr().err
+    assert main(["init", "arm.urdf", "log.h5", "--group", "run2"]) == 0
+    assert 'group = "run2"' in Path("steelyard.toml").read_text()
+    read = read_recording(load_robot("arm.urdf"), "steelyard.toml")
+    np.testing.assert_allclose(read.q, Motion().q[:, :-50])

@@ -11,8 +11,9 @@ import pytest
 
 from steelyard.cli import main
 from steelyard.identification import Diagnosed, Settings, check_model, diagnose, identify, save_run
-from steelyard.identification.diagnosis import _without_feigned_delays
+from steelyard.identification.diagnosis import _beyond_effort, _without_feigned_delays
 from steelyard.identification.hypotheses import _Fit
+from steelyard.judge import Plausibility
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import Robot, load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
@@ -161,6 +162,58 @@ def test_a_change_that_leaves_little_impossible_is_a_cure():
     assert not replace(reversed_joint, impossible=1, part=0.08, misfit=0.4).cures(reversed_joint)
 
 
+def test_an_exchange_that_fits_no_better_is_no_cure():
+    before = _Fit(impossible=2, part=0.5, misfit=0.094, suspects=(), recordings=())
+    after = replace(before, impossible=1, part=0.3)
+    assert after.cures(before)  # a sign may leave the residuals as they are
+    assert not after.cures(before, exchanged=True)
+    assert replace(after, misfit=0.05).cures(before, exchanged=True)
+
+
+def test_columns_in_reverse_order_are_named_with_the_right_order():
+    right = recorded(0, arm="franka_panda")
+    names = tuple(reversed(right.joints))
+    wrong = replace(right, q=right.q[::-1], qd=None)
+    found = diagnose("franka_panda", [with_torque(wrong, lambda values: values[::-1])])
+    (finding,) = [one for one in found.findings if one.severity == "bad"]
+    assert (finding.code, finding.joint) == ("exchanged_joints", "")
+    assert "reverse order" in finding.text
+    assert tuple(finding.fix["recording.q.joints"]) == names
+
+
+@pytest.mark.parametrize("ratio", [1.25, 2.0])
+def test_a_torque_of_a_wrong_gain_is_named_with_that_gain(ratio):
+    def larger(values: np.ndarray) -> np.ndarray:
+        values[2] *= ratio
+        return values
+
+    log = recorded(0, arm="franka_panda")
+    found = diagnose("franka_panda", [with_torque(log, larger)])
+    (finding,) = [one for one in found.findings if one.code in ("torque_gain", "torque_unit")]
+    assert finding.joint == log.joints[2]
+    assert finding.interval is not None
+    assert finding.interval[0] < ratio < finding.interval[1]
+    assert finding.interval[1] - finding.interval[0] < 0.1 * ratio
+
+
+def test_a_torque_far_beyond_its_limit_is_bad():
+    (finding,) = _beyond_effort(Plausibility((), (), ("joint_5", 2.35), (), None, None, None), Settings())
+    assert (finding.code, finding.severity, finding.joint, finding.value) == ("effort_limit", "bad", "joint_5", 2.35)
+    assert not [*_beyond_effort(Plausibility((), (), ("joint_5", 1.4), (), None, None, None), Settings())]
+
+
+def test_a_late_torque_is_named_where_parameters_of_its_own_equation_hide_it():
+    def late_joint(values: np.ndarray) -> np.ndarray:
+        values[FAULTY] = np.concatenate([np.repeat(values[FAULTY, :1], 4), values[FAULTY, :-4]])
+        return values
+
+    clean = recorded(0, arm="franka_panda")
+    assert codes(diagnose("franka_panda", [clean])) == []
+    found = diagnose("franka_panda", [with_torque(clean, late_joint)])
+    (finding,) = [one for one in found.findings if one.code == "delay"]
+    assert (finding.joint, finding.value) == (clean.joints[FAULTY], pytest.approx(0.02, abs=0.003))
+
+
 def test_an_arm_on_a_wall_is_not_a_wrong_unit():
     robot = load_robot("staubli_tx40").with_gravity((9.81, 0.0, 0.0))
     assert codes(diagnose(robot, [recorded(WALL, arm="staubli_tx40")])) == [("mounting", "")]
@@ -237,6 +290,16 @@ def test_nothing_is_written_where_nothing_can_be_corrected(tmp_path, capsys, mon
     assert main(["check", ARM, "log.npz", "--fix", "fixed.toml", "--quiet"]) == 0
     assert "nothing was found that a configuration can correct" in capsys.readouterr().err
     assert not (tmp_path / "fixed.toml").exists()
+    write_recording(with_torque(recorded(0), lambda values: 1e3 * values), tmp_path / "large.npz")
+    assert main(["check", ARM, "large.npz", "--fix", "fixed.toml", "--quiet"]) == 2
+
+
+def test_a_check_without_a_model_does_not_say_that_one_found_nothing(tmp_path, capsys):
+    write_recording(with_torque(recorded(0), reversed_torque), tmp_path / "log.npz")
+    assert main(["check", ARM, str(tmp_path / "log.npz"), "--no-model"]) == 0
+    said = capsys.readouterr().out
+    assert "no model was fitted: --no-model" in said
+    assert "nothing found" not in said.split("log.npz", 1)[1].split("\n", 1)[1]
 
 
 def test_a_log_that_no_model_fits_is_checked_without_one(tmp_path, capsys, monkeypatch):

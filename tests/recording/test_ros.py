@@ -148,7 +148,9 @@ def two_topics(motion: Motion, first: str, second: str) -> list[Joints]:
 
 def test_of_two_topics_one_has_to_be_chosen(robot, motion, tmp_path):
     path = write_bag(tmp_path / "mcap", two_topics(motion, "/left/joint_states", "/right/joint_states"))
-    with pytest.raises(TableError, match=r'choose one with topic = "/left/joint_states" in \[recording\]: /left'):
+    with pytest.raises(
+        TableError, match=r'choose one with topic = "/left/joint_states" in \[recording\] \(init: --topic\): /left'
+    ):
         read(robot, path)
     assert_same(read(robot, path, topic="/left/joint_states"), motion)
     np.testing.assert_array_equal(read(robot, path, topic="right/joint_states").q, motion.q + 0.1)

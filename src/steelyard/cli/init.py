@@ -12,7 +12,7 @@ from ..errors import FileError, SteelyardError
 from ..files import require_files, robot_file, write_aside
 from ..plain_data import json_text, plain
 from ..text import for_terminal
-from .options import OUTPUT, Json, Quiet, RobotName, quietly
+from .options import DATA, OUTPUT, Json, Quiet, RobotName, quietly
 from .output import SEVERITY_STYLE, Column, Part, ProgressBar, Screen, print_findings
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ def init(
     robot: RobotName,
     /,
     *logs: Annotated[Path, Parameter(help="Logs of one arm; or the files side by side of one recording.")],
+    topic: Annotated[str | None, Parameter(group=DATA, help="Topic of ROS bags that have several.")] = None,
+    group: Annotated[str | None, Parameter(group=DATA, help="Group or structure of HDF5 and MAT files.")] = None,
+    episode: Annotated[int | None, Parameter(group=DATA, help="Number of the episode of a LeRobot data set.")] = None,
     out: Annotated[
         Path, Parameter(name="--out", group=OUTPUT, help="File to write; default: steelyard.toml in this folder.")
     ] = Path("steelyard.toml"),
@@ -44,7 +47,9 @@ def init(
     arm = load_robot(robot)
     with quietly(quiet):
         with ProgressBar("reading") as progress:
-            guess = guess_setup(arm, logs, folder=out.parent, progress=progress)
+            guess = guess_setup(
+                arm, logs, folder=out.parent, topic=topic, group=group, episode=episode, progress=progress
+            )
         write_aside(out, guess.text)
         findings, problem = _checked(arm, out, guess)
         command = f"steelyard check {shlex.quote(robot)} --config {shlex.quote(str(out))}"

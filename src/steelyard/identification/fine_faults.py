@@ -36,8 +36,11 @@ from .setup_faults import BLOCKS, SetupError, friction_changes, payload_beyond_f
 
 LOOKED_AT = 40_000
 """Samples of each recording that are fitted: those in which all joints move most."""
-COMPUTED, TYPICALLY_COMPUTED = 2e-3, 4e-3
-"""Torques that follow from the motion to this part of their size were computed, not measured: rms, and median."""
+COMPUTED, TYPICALLY_COMPUTED, SURELY_COMPUTED = 2e-3, 4e-3, 1e-3
+"""Torques that follow from the motion to this part of their size (rms, median) and have no noise were computed, not
+measured; with noise, only if they follow from it to the last part: long slow logs average the noise of good sensors."""
+NO_TORQUE_NOISE = 1e-3
+"""Torques with less noise than this part of their size, from sample to sample, have none."""
 LEAST_DELAY = 0.001
 """Shorter delays are not worth a sentence [s]."""
 LEAST_PAYLOAD = 0.05
@@ -134,7 +137,8 @@ def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
     typical = fit.residual
     if COMPUTED <= fit.residual < 10 * COMPUTED:
         typical = min(typical, fit.typical_residual)
-    if fit.residual < COMPUTED or typical < TYPICALLY_COMPUTED:
+    follows = fit.residual < COMPUTED or typical < TYPICALLY_COMPUTED
+    if fit.residual < SURELY_COMPUTED or (follows and _torque_noise(fit) < NO_TORQUE_NOISE):
         yield Diagnosed(
             "computed_torque", "warning",
             f"all torques follow from the motion to {100 * typical:.2g} % of their size: they seem to be computed or "
@@ -142,7 +146,7 @@ def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
             "record measured torques or currents; from computed ones only the controller's own model is found",
             value=100 * typical, unit="%",
         )  # fmt: skip
-    noise = np.max([_position_noise(one.q) for _, one in fit.short], axis=0)
+    noise = np.max([_noise_of(one.q) for _, one in fit.short], axis=0)
     if np.all(noise < NO_NOISE):
         yield Diagnosed(
             "commanded_position", "warning",
@@ -347,8 +351,19 @@ FINE_TESTS: dict[str, Callable[[PlainFit], Iterator[Diagnosed]]] = {
 """Tests by the name of their stage."""
 
 
-def _position_noise(q: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of what is left of positions in differences of high order (n,)."""
+def _torque_noise(fit: PlainFit) -> float:
+    """Return the noise of the torques from sample to sample over their rms, of the median joint."""
+    sizes = [
+        _noise_of(channel.values) / np.maximum(channel.values.std(axis=1), 1e-300)
+        for _, one in fit.short
+        for channel in one.torques
+        if channel.kind != "wrench"
+    ]
+    return float(np.median(np.concatenate(sizes)))
+
+
+def _noise_of(q: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of what is left of signals (n, samples) in differences of high order (n,)."""
     order = 8
     if q.shape[1] <= 4 * order:
         return np.full(len(q), np.inf)

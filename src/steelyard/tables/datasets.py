@@ -137,7 +137,7 @@ def _refuse_several(tree: DatasetTree, datasets: Sequence[Dataset]) -> None:
         listed = first_named([f"{shown[group]} ({lengths[group]} samples)" for group in plausible])
         raise TableError(
             f'{tree.path}: holds several recordings: {listed}; choose one with group = "{shown[plausible[0]]}" in '
-            f'[recording], or all of the file with group = "{WHOLE_FILE}"'
+            f'[recording] (init: --group), or all of the file with group = "{WHOLE_FILE}"'
         )
 
 

@@ -45,7 +45,7 @@ def _only_episode(folder: Path, files: list[Path]) -> int:
         first = episodes[0] if episodes else 0
         raise TableError(
             f"{folder}: is a data set of {len(episodes)} episodes{held}; choose one with episode = {first} in "
-            "[recording]"
+            "[recording] (init: --episode)"
         )
     return episodes[0]
 

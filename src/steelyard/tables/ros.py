@@ -228,7 +228,7 @@ def _chosen(path: Path, bag: Bag, wanted: str | None) -> tuple[Topic, str]:
     if len(usable) > 1 and len(usual) != 1:
         raise TableError(
             f'{path}: has {len(usable)} topics that can be read; choose one with topic = "{usable[0].name}" in '
-            f"[recording]: {_listed(usable)}"
+            f"[recording] (init: --topic): {_listed(usable)}"
         )
     if len(usable) > 1:
         return usual[0], f"{USUAL_TOPIC} is read, one of {_listed(usable)}; choose another with topic = ..."

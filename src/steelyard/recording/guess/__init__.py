@@ -12,6 +12,7 @@ from ...errors import RecordingError
 from ...files import require_files, toml_value
 from ...progress import Progress, part_of, silent
 from ...robot import AnyRobot, Robot, load_robot
+from ...tables import TextOptions
 from ...verdict import first_named
 from ..setup import Columns
 from .heads import LogHead, read_head, recordings_of
@@ -111,6 +112,9 @@ def guess_setup(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     folder: str | os.PathLike[str] = ".",
+    topic: str | None = None,
+    group: str | None = None,
+    episode: int | None = None,
     progress: Progress = silent,
 ) -> SetupGuess:
     """Return a set-up guessed from the first rows of logs: columns, units, rate, sides and signs, and how sure each is.
@@ -123,6 +127,9 @@ def guess_setup(
         robot: The arm.
         paths: A log, several of them, or the files side by side of one recording.
         folder: Where the set-up will be saved; its paths start there.
+        topic: Topic of ROS bags that have several.
+        group: Group or structure of HDF5 and MAT files that have several.
+        episode: Number of the episode of a LeRobot data set.
         progress: Progress callback, counting logs.
 
     Raises:
@@ -141,13 +148,15 @@ def guess_setup(
     require_files(*given, error=RecordingError)
     if not given or not arm.actuated:
         raise RecordingError("no log is given; name one" if not given else f"robot '{arm.name}' has no moving joint")
-    heads = [read_head(path, part_of(progress, k, len(given))) for k, path in enumerate(given)]
+    options = TextOptions(topic=topic, group=group, episode=episode)
+    chosen = {key: value for key in ("topic", "group", "episode") if (value := getattr(options, key)) is not None}
+    heads = [read_head(path, options, part_of(progress, k, len(given))) for k, path in enumerate(given)]
     layouts = _by_layout(recordings_of(heads, len(arm.actuated)))
     guesses = [
         (combined([guess_recording(arm, recording) for recording in alike[:MOST_LOGS]]), [one[0].path for one in alike])
         for alike in layouts
     ]
-    return _setup(arm, guesses, Path(folder))
+    return _setup(arm, guesses, Path(folder), chosen)
 
 
 def _by_layout(recordings: Sequence[list[LogHead]]) -> list[list[list[LogHead]]]:
@@ -158,8 +167,10 @@ def _by_layout(recordings: Sequence[list[LogHead]]) -> list[list[list[LogHead]]]
     return list(found.values())
 
 
-def _setup(robot: Robot, guesses: Sequence[tuple[RecordingGuess, Sequence[Path]]], folder: Path) -> SetupGuess:
-    table = setup_table(robot, guesses, folder)
+def _setup(
+    robot: Robot, guesses: Sequence[tuple[RecordingGuess, Sequence[Path]]], folder: Path, chosen: Mapping[str, Any]
+) -> SetupGuess:
+    table = setup_table(robot, guesses, folder, chosen)
     comments: dict[str, list[str]] = {}
     items: list[GuessItem] = []
     to_fill: list[str] = []

@@ -53,13 +53,13 @@ class LogHead:
         return self.values.shape[1]
 
 
-def read_head(path: Path, progress: Progress = silent) -> LogHead:
-    """Return the first rows of a log.
+def read_head(path: Path, options: TextOptions, progress: Progress = silent) -> LogHead:
+    """Return the first rows of a log; options say which of several recordings in it.
 
     Raises:
         RecordingError: If there are too few to say anything.
     """
-    table = open_table(path, TextOptions())
+    table = open_table(path, options)
     count = len(table.names)
     most = min(10 * MOST_ROWS if count == 1 else MOST_ROWS, max(MOST_NUMBERS // count, LEAST_ROWS))
     pieces: list[np.ndarray] = []

@@ -131,24 +131,32 @@ def with_joints(entry: Mapping[str, Any], guess: RecordingGuess, robot: Robot) -
         return {**entry, "joints": names}
 
 
-def setup_table(robot: Robot, guesses: Sequence[tuple[RecordingGuess, Sequence[Path]]], folder: Path) -> dict[str, Any]:
-    """Return the table ``[recording]``: one layout with its files, several of them, or files side by side."""
+def setup_table(
+    robot: Robot,
+    guesses: Sequence[tuple[RecordingGuess, Sequence[Path]]],
+    folder: Path,
+    chosen: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the table ``[recording]``: one layout with its files, several of them, or files side by side.
+
+    ``chosen`` are keys that say which of several recordings in a file is meant.
+    """
     first, paths = guesses[0]
     rate = {} if first.time.rate is None or first.time.column is not None else {"rate": first.time.rate}
     if len(first.heads) > 1:
         parts = [
-            {"path": relative_path(head.path, folder), **part_entry(first, part)}
+            {"path": relative_path(head.path, folder), **chosen, **part_entry(first, part)}
             for part, head in enumerate(first.heads)
         ]
-        return {**rate, "part": [part for part in parts if len(part) > 1 + ("reshape" in part)]}
+        return {**rate, "part": [part for part in parts if len(part) > 1 + len(chosen) + ("reshape" in part)]}
     if len(guesses) == 1:
         files = [relative_path(path, folder) for path in paths]
-        return {"files": files, **rate, **with_joints(part_entry(first, 0), first, robot)}
+        return {"files": files, **chosen, **rate, **with_joints(part_entry(first, 0), first, robot)}
     entries = []
     for guess, own in guesses:
         found = {} if guess.time.rate is None or guess.time.column is not None else {"rate": guess.time.rate}
         keys = {**found, **with_joints(part_entry(guess, 0), guess, robot)}
-        entries += [{"path": relative_path(path, folder), **keys} for path in own]
+        entries += [{"path": relative_path(path, folder), **chosen, **keys} for path in own]
     return {"file": entries}
 
 
