@@ -120,3 +120,15 @@ def test_one_of_several_recordings_of_a_file_is_chosen(folder, capsys):
     assert 'group = "run2"' in Path("steelyard.toml").read_text()
     read = read_recording(load_robot("arm.urdf"), "steelyard.toml")
     np.testing.assert_allclose(read.q, Motion().q[:, :-50])
+
+
+@pytest.mark.parametrize(("order", "sure"), [([0, 1, 2, 3, 4, 5], True), ([0, 2, 1, 3, 4, 5], False)])
+def test_exchanged_torques_are_not_called_sure(order, sure, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log = simulated("ur10e", 3)
+    names = ",".join(["t", *(f"q{k}" for k in range(1, 7)), *(f"tau{k}" for k in range(1, 7))])
+    write_csv(Path("log.csv"), np.column_stack([log.time, log.q.T, log.torques[0].values[order].T]), names)
+    assert main(["init", "ur10e", "log.csv", "--json"]) == 0
+    (joints,) = [one for one in json.loads(capsys.readouterr().out)["items"] if one["channel"] == "joints"]
+    assert (joints["confidence"] == "sure") == sure, joints
+    assert ("shoulder_lift_joint and elbow_joint better exchanged" in joints["reason"]) != sure

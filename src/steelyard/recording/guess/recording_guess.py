@@ -12,7 +12,7 @@ from .heads import LogHead
 from .motion_channels import guess_motion, guess_reference
 from .prepared import LEVELS, ChannelGuess, Confidence, prepared
 from .stamps import TimeGuess
-from .torque_channels import guess_drives, left_out
+from .torque_channels import DriveGuess, guess_drives, left_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def guess_recording(robot: Robot, heads: Sequence[LogHead]) -> RecordingGuess:
         for one in columns.rest
     ]
     time = _confirmed(motion.time, channels)
-    return RecordingGuess(tuple(heads), time, channels, _order(robot, channels, drives.confirmed), tuple(unused))
+    return RecordingGuess(tuple(heads), time, channels, _order(robot, channels, drives), tuple(unused))
 
 
 def _after_positions(channel: ChannelGuess, q: ChannelGuess | None) -> ChannelGuess:
@@ -79,8 +79,9 @@ def _confirmed(time: TimeGuess, channels: Sequence[ChannelGuess]) -> TimeGuess:
     return replace(time, confidence="sure", reason=f"{time.reason}; velocities in {qd.unit} confirm it")
 
 
-def _order(robot: Robot, channels: Sequence[ChannelGuess], confirmed: bool) -> tuple[Confidence, str]:
+def _order(robot: Robot, channels: Sequence[ChannelGuess], drives: DriveGuess) -> tuple[Confidence, str]:
     """Return how sure it is that each column belongs to its joint."""
+    confirmed = drives.confirmed
     if len(robot.actuated) == 1:
         return "sure", "there is one joint"
     groups: list[Group] = [one.group for one in channels]
@@ -89,6 +90,11 @@ def _order(robot: Robot, channels: Sequence[ChannelGuess], confirmed: bool) -> t
     physics = ", and the robot's inertias explain the torques in this order" if confirmed else ""
     if not groups:
         return "unsure", "no columns of joints were found"
+    if drives.exchanged:
+        return (
+            "unsure",
+            f"the robot's inertias explain the torques of {' and '.join(drives.exchanged)} better exchanged",
+        )
     if orders == {"names"}:
         return "sure", "columns name the joints"
     if surplus > 0:

@@ -27,6 +27,8 @@ EXPLAINED, WELL_EXPLAINED = 0.6, 0.85
 """Partial correlations from which the model speaks of a joint, and from which it is believed alone."""
 LEAST_SHARE = 0.1
 """Part of the model's torque that must remain after own inertia and friction."""
+CLEARLY_BETTER = 0.2
+"""Gain in squared correlations, of two joints together, with which exchanged columns are likelier."""
 SCALE = 2.5
 """Inertias of robot files are this far from the truth at most: factors nearer than that are of one unit."""
 
@@ -154,13 +156,33 @@ def torque_fit(values: np.ndarray, motion: SmoothMotion) -> TorqueFit:
     recorded = _averaged(values, motion.size)[:, motion.places]
     rows = []
     for row, torque in enumerate(recorded):
-        qd, qdd = motion.qd[row], motion.qdd[row]
-        sign = np.where(np.abs(qd) > SLOW * np.abs(qd).max(initial=0.0), np.sign(qd), 0.0)
-        own = np.column_stack([_scaled(qdd), _scaled(qd), sign])
+        own = _own_torques(motion, row)
         model = None if motion.model is None else motion.model[row]
         rows.append((*_against_model(torque, model, own), _against_own(torque, own)))
     factor, correlation, power = np.array(rows).T
     return TorqueFit(factor, correlation, power, np.nanquantile(np.abs(values), 0.99, axis=1))
+
+
+def better_exchanged(values: np.ndarray, motion: SmoothMotion) -> tuple[int, int] | None:
+    """Return two joints whose recorded numbers (n, N) go better with each other's model torques; None if none do."""
+    if motion.model is None:
+        return None
+    recorded, count = _averaged(values, motion.size)[:, motion.places], len(values)
+    likeness = np.array([
+        [_against_model(torque, motion.model[row], _own_torques(motion, row))[1] ** 2 for row in range(count)]
+        for torque in recorded
+    ])  # fmt: skip
+    straight = np.diag(likeness)
+    gains = likeness + likeness.T - straight[:, None] - straight
+    first, second = np.unravel_index(int(np.argmax(gains)), gains.shape)
+    return (int(min(first, second)), int(max(first, second))) if gains[first, second] > CLEARLY_BETTER else None
+
+
+def _own_torques(motion: SmoothMotion, row: int) -> np.ndarray:
+    """Return what inertia and friction of a joint alone would need, without their sizes (m, 3)."""
+    qd, qdd = motion.qd[row], motion.qdd[row]
+    sign = np.where(np.abs(qd) > SLOW * np.abs(qd).max(initial=0.0), np.sign(qd), 0.0)
+    return np.column_stack([_scaled(qdd), _scaled(qd), sign])
 
 
 def _averaged(values: np.ndarray, size: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from .torque import (
     SmoothMotion,
     TorqueFit,
     TorqueUnit,
+    better_exchanged,
     gains_of_robot,
     likeness_of,
     roughness,
@@ -48,6 +49,7 @@ class DriveGuess:
         channels: The channels.
         q: Positions, with what torques say of their unit, side and zero.
         confirmed: Whether the robot's inertias explain torques with these columns as these joints.
+        exchanged: Joints whose torques these inertias explain better exchanged; empty if there are none.
         refused: Groups that are left out, with the reason.
     """
 
@@ -55,6 +57,7 @@ class DriveGuess:
     q: ChannelGuess | None
     confirmed: bool
     refused: tuple[tuple[Group, str], ...]
+    exchanged: tuple[str, ...] = ()
 
 
 def guess_drives(columns: PreparedColumns, motion: MotionGuess, used: Sequence[Group]) -> DriveGuess:
@@ -74,7 +77,10 @@ def guess_drives(columns: PreparedColumns, motion: MotionGuess, used: Sequence[G
     for group in candidates:
         units, fit = torque_units(columns.robot, group.values, smooth) if smooth else ([], None)
         channels.append(_channel(columns.robot, group, fit, units, _rough_twin(group, free) if not named else None))
-    return DriveGuess((*_distinct(channels), *temperatures), q, confirmed, tuple(refused))
+    pairs = [better_exchanged(group.values, smooth) for group in candidates] if smooth else []
+    worst = next((pair for pair in pairs if pair is not None), ())
+    exchanged = tuple(columns.robot.joint_names[k] for k in worst)
+    return DriveGuess((*_distinct(channels), *temperatures), q, confirmed, tuple(refused), exchanged)
 
 
 def _distinct(channels: Sequence[ChannelGuess]) -> list[ChannelGuess]:
