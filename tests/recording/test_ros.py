@@ -245,6 +245,9 @@ def test_a_bag_without_its_end_is_read_up_to_there(robot, tmp_path, name):
     assert 4000 < recording.samples < 8000
     np.testing.assert_array_equal(recording.q, motion.q[:, : recording.samples])
     assert "the file ends within a record" in remarks(recording)
+    path.write_bytes(content[:2000])  # within the first chunk
+    with pytest.raises(TableError, match="has no messages; it is empty, or cut off"):
+        read(robot, path)
     if name == "mcap":  # the index knows how many there should be
         path.write_bytes(with_a_wrong_length(content))
         recording = read(robot, path)

@@ -222,6 +222,8 @@ def _chosen(path: Path, bag: Bag, wanted: str | None) -> tuple[Topic, str]:
         return found[0], ""
     joints = [topic for topic in bag.topics if topic.type in _OF_JOINTS and topic.count]
     usable = joints or [topic for topic in bag.topics if topic.type in LAYOUTS and topic.count]
+    if not bag.topics:
+        raise TableError(f"{path}: has no messages; it is empty, or cut off before the end of its first chunk")
     if not usable:
         raise TableError(f"{path}: no messages of {' or '.join(LAYOUTS)}; topics: {_listed(bag.topics)}")
     usual = [topic for topic in usable if topic.name == USUAL_TOPIC]
