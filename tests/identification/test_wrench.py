@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def in_base_axes(log: Recording) -> Recording:
     return replace(log, torques=(TorqueChannel("wrench", wrench),))
 
 
-def with_wrench(log: Recording, factors: list[float]) -> Recording:
+def with_wrench(log: Recording, factors: Sequence[float]) -> Recording:
     values = log.torque().values * np.array(factors)[:, None]
     return replace(log, torques=(TorqueChannel("wrench", values),))
 
