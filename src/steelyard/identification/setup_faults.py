@@ -153,7 +153,7 @@ class _FaultSearch:
         if unit[0] == "gain":
             squares, ratio = self._scaled(joint, own[0], current)
         parts, value = _left_out_values(squares, own, current)
-        value, parts = ratio * (1 + value) - 1, ratio * (1 + parts) - 1
+        value, parts = ratio * (1 + value) - 1, ratio * (1 + parts) - 1  # as they are where no gain was divided by
         count = len(parts)
         sigma = np.sqrt((count - 1) / count * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
         size = np.linalg.norm(value)

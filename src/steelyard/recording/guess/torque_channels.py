@@ -49,8 +49,8 @@ class DriveGuess:
         channels: The channels.
         q: Positions, with what torques say of their unit, side and zero.
         confirmed: Whether the robot's inertias explain torques with these columns as these joints.
-        exchanged: Joints whose torques these inertias explain better exchanged; empty if there are none.
         refused: Groups that are left out, with the reason.
+        exchanged: Joints whose torques these inertias explain better exchanged; empty if there are none.
     """
 
     channels: tuple[ChannelGuess, ...]
