@@ -13,7 +13,10 @@ from steelyard.cli import main
 from steelyard.identification import Diagnosed, Settings, check_model, diagnose, identify, save_run
 from steelyard.identification.diagnosis import _beyond_effort, _without_feigned_delays
 from steelyard.identification.hypotheses import _Fit
+from steelyard.identification.mounting import _GravityFits, refuse_removed_gravity
 from steelyard.judge import Plausibility
+from steelyard.model import build_model
+from steelyard.observe import Preparation, equations_of, resolve_preparation
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import Robot, load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
@@ -138,6 +141,28 @@ def test_gravity_taken_out_is_found_where_friction_is_most_of_the_torque():
     assert found.is_pointless
     assert found.findings[0].value is not None
     assert 1.1 < found.findings[0].value < 2  # a wall or ceiling would have to fit twice as well
+
+
+@pytest.mark.parametrize(
+    ("arm", "weightless", "fits_another_model"),
+    [
+        ("staubli_tx40", False, False),
+        ("staubli_tx40", True, True),
+        (ARM, False, True),
+        ("scara_2r", False, False),
+        ("kuka_lwr4", False, False),
+    ],
+)
+def test_another_model_is_fitted_only_where_a_short_look_leaves_gravity_in_doubt(
+    monkeypatch, arm, weightless, fits_another_model
+):
+    """The springs of KUKA's IR 361 are regrouped with gravity: a look cannot tell there. A SCARA feels no gravity."""
+    fitted = []
+    monkeypatch.setattr(_GravityFits, "removed", lambda fits: fitted.append(fits))
+    recording = recorded(0, arm=arm, weightless=weightless)
+    resolved = resolve_preparation(Preparation(), [recording])
+    refuse_removed_gravity(equations_of(build_model(arm)), [("log", recording)], resolved)
+    assert bool(fitted) == fits_another_model
 
 
 def test_identify_refuses_torques_without_gravity_in_the_words_of_check(tmp_path, capsys):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import TypeGuard
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -107,89 +106,122 @@ def identify(
     model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
     findings, dead = log_findings(model, inputs, settings)
     resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
-    prior = inertia_prior(model.robot, settings)[0]
     try:
-        refuse_removed_gravity(model, inputs.training, resolved, dead, settings.threads)
-        set_up = _set_up(model, inputs, settings, dead)
-        model, selection, settings = _chosen(model, inputs, resolved, prior, settings, stage, dead)
-        model = with_found_inertias(model, inputs.training, resolved, settings, dead)
-        model, resolved, nonlinear, settings = _with_constants(
-            model, inputs, resolved, settings, stage, dead, selected=selection is not None
-        )
-        settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
-        equations = equations_of(model, without=dead)
-        sources = sources_of(inputs.training, equations, resolved)
+        chosen = _chosen_model(model, inputs, resolved, settings, stage, dead)
+        equations, settings = chosen.equations, chosen.settings
+        sources = sources_of(inputs.training, equations, chosen.resolved)
         check_same_gains(sources, [run.content for run in runs])
-        unseen, still = moving_sources(sources_of(inputs.unseen, equations, resolved), bool(inputs.held_out))
+        unseen, still = moving_sources(sources_of(inputs.unseen, equations, chosen.resolved), bool(inputs.held_out))
         fit = fit_sources(sources, equations, settings, stage("estimating"))
-        fit = nonlinear.completed(fit)
+        fit = chosen.nonlinear.completed(fit)
     except EstimateError as error:
         raise with_findings(error, findings) from error
-    if _is_regularised(selection, settings):
-        fit = regularised_fit(fit, equations, selection.plain, prior)
+    fit = chosen.regularised(fit)
     if runs:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
-    steps = () if selection is None else selection.steps
-    found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage, steps)
-    found = replace(found, nonlinear=nonlinear.parameters, notes=(*found.notes, *nonlinear.remarks))
-    if selection is not None:
-        drawn = [regularisation_note(fit, equations, prior)] if _is_regularised(selection, settings) else []
-        found = replace(found, selection=selection, notes=(*found.notes, selection.text, *drawn))
+    found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage, chosen.steps)
+    found = replace(
+        found, nonlinear=chosen.nonlinear.parameters, selection=chosen.selection,
+        notes=(*found.notes, *chosen.notes(fit)),
+    )  # fmt: skip
     stage("grading")
-    plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent, decimated=False)
-    cause = None
-    if found.standard is not None and is_costly(found.unseen_error_of_all, found.standard_error):
-        cause = cost_cause(
-            found.standard, equations, fit.of_links, settings,
-            lambda estimate: _error(unseen, estimate, fit, settings, silent, decimated=False).relative_percent,
-        )  # fmt: skip
-    found = replace(found, verdict=judged(found, [*set_up, *cautions_of(found, plain_error, cause)]))
+    cautions = _cautions(found, unseen, fit, settings)
+    found = replace(found, verdict=judged(found, [*chosen.set_up, *cautions]))
     return replace(found, verdict=with_causes(found, inputs, stage))
 
 
-def _chosen(
-    model: Model,
+@dataclass(frozen=True)
+class _ChosenModel:
+    """The model that is fitted, and how it came about.
+
+    Attributes:
+        equations: Its equations.
+        resolved: The preparation of the recordings.
+        settings: Settings with what was chosen.
+        set_up: Zeros and gains of joints that seem wrong.
+        selection: How effects were chosen; None if they were given.
+        prior: The robot whose link inertias are trusted, if any.
+        nonlinear: Nonlinear parameters that were asked for.
+    """
+
+    equations: Equations
+    resolved: ResolvedPreparation
+    settings: Settings
+    set_up: Sequence[Reason]
+    selection: Selection | None
+    prior: Robot | None
+    nonlinear: NonlinearFit
+
+    @property
+    def steps(self) -> tuple[SelectionStep, ...]:
+        """Effects that joined the plain model."""
+        return () if self.selection is None else self.selection.steps
+
+    def regularised(self, fit: ArmFit) -> ArmFit:
+        """Return the fit with chosen effects drawn to zero and links to usual ones, where effects were chosen."""
+        if self.selection is None or not self._regularises:
+            return fit
+        return regularised_fit(fit, self.equations, self.selection.plain, self.prior)
+
+    def notes(self, fit: ArmFit) -> list[str]:
+        """Return what a reader should know of the choice, a sentence each."""
+        notes = [*self.nonlinear.remarks]
+        if self.selection is not None:
+            notes.append(self.selection.text)
+        return [*notes, regularisation_note(fit, self.equations, self.prior)] if self._regularises else notes
+
+    @property
+    def _regularises(self) -> bool:
+        return bool(self.steps) and self.settings.method in FACTOR_METHODS
+
+
+def _chosen_model(
+    plain: Model,
     inputs: Inputs,
     resolved: ResolvedPreparation,
-    prior: Robot | None,
     settings: Settings,
     stage: Stage,
     dead: Collection[tuple[str, str]],
-) -> tuple[Model, Selection | None, Settings]:
-    """Return the model with the effects that the training recordings ask for, how they were chosen, and settings."""
-    if not settings.chooses_effects:
-        return model, None, settings
-    progress = stage("choosing effects")
-    model, selection = select_effects(model, inputs.training, resolved, prior, settings, progress, without=dead)
-    return model, selection, settings_for_chosen(settings) if selection.steps else settings
+) -> _ChosenModel:
+    """Return the model with the effects and nonlinear parameters that are asked for, as the recordings show them."""
+    prior = inertia_prior(plain.robot, settings)[0]
+    equations = equations_of(plain, without=dead)
+    refuse_removed_gravity(equations, inputs.training, resolved, settings.threads)
+    model, set_up, selection = plain, [], None
+    if settings.chooses_effects:
+        set_up = set_up_reasons(PlainFit(plain, inputs.training, settings, dead))
+        progress = stage("choosing effects")
+        model, selection = select_effects(plain, inputs.training, resolved, prior, settings, progress, without=dead)
+        settings = settings_for_chosen(settings) if selection.steps else settings
+    model = with_found_inertias(model, inputs.training, resolved, settings, dead)
+    nonlinear = NonlinearFit(model, resolved, (), None)
+    if settings.nonlinear:
+        progress = stage("estimating nonlinear parameters")
+        nonlinear = estimate_nonlinear(
+            model, inputs.training, resolved, settings, dead, progress, selected=selection is not None
+        )
+        model, resolved = nonlinear.model, nonlinear.resolved
+        preparation = replace(settings.preparation, delay=resolved.chosen.delay)
+        settings = replace(settings, sign_width=model.sign_width, preparation=preparation)
+    settings = replace(settings, friction=None if model.friction == plain.robot.friction else model.friction)
+    if model is not plain:
+        equations = equations_of(model, without=dead)
+    return _ChosenModel(equations, resolved, settings, set_up, selection, prior, nonlinear)
 
 
-def _with_constants(
-    model: Model,
-    inputs: Inputs,
-    resolved: ResolvedPreparation,
-    settings: Settings,
-    stage: Stage,
-    dead: Collection[tuple[str, str]],
-    *,
-    selected: bool,
-) -> tuple[Model, ResolvedPreparation, NonlinearFit, Settings]:
-    """Return model, preparation and settings with the nonlinear parameters that are asked for, as they were found."""
-    if not settings.nonlinear:
-        return model, resolved, NonlinearFit(model, resolved, (), None), settings
-    progress = stage("estimating nonlinear parameters")
-    found = estimate_nonlinear(model, inputs.training, resolved, settings, dead, progress, selected=selected)
-    chosen = replace(settings.preparation, delay=found.resolved.chosen.delay)
-    return found.model, found.resolved, found, replace(settings, sign_width=found.model.sign_width, preparation=chosen)
+def _cautions(found: Identification, unseen: Sequence[RowSource], fit: ArmFit, settings: Settings) -> list[Reason]:
+    """Return what the grade has to weigh beside errors and tests."""
 
+    def error(estimate: Estimate) -> Evaluation:
+        return _error(unseen, estimate, fit, settings, silent, decimated=False)
 
-def _set_up(model: Model, inputs: Inputs, settings: Settings, dead: Collection[tuple[str, str]]) -> list[Reason]:
-    """Return zeros and gains of joints that seem wrong, where effects are chosen: that costs a further pass."""
-    return set_up_reasons(PlainFit(model, inputs.training, settings, dead)) if settings.chooses_effects else []
-
-
-def _is_regularised(selection: Selection | None, settings: Settings) -> TypeGuard[Selection]:
-    return selection is not None and bool(selection.steps) and settings.method in FACTOR_METHODS
+    plain_error = None if fit.plain is None else error(fit.plain)
+    cause = None
+    if found.standard is not None and is_costly(found.unseen_error_of_all, found.standard_error):
+        cause = cost_cause(
+            found.standard, found.equations, fit.of_links, settings, lambda estimate: error(estimate).relative_percent
+        )
+    return cautions_of(found, plain_error, cause)
 
 
 def _examined(

@@ -37,7 +37,7 @@ Gates = Mapping[int, Gate]
 """Which samples of every joint's own equations count, by segment."""
 
 Adjustment = Callable[[RowBlock], RowBlock]
-"""Returns rows with another y, for outliers that are not to count in full."""
+"""Returns rows with another y, for outliers that are not to count in full, or with another W."""
 
 
 @dataclass
