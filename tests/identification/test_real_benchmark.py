@@ -157,6 +157,7 @@ def test_a_real_arm_is_tabulated(tmp_path, monkeypatch):
     assert Path(tmp_path / "airbot_selected" / "result.json").exists()
 
 
+@pytest.mark.large
 @pytest.mark.data
 def test_check_names_the_quirks_of_real_recordings(tmp_path):
     data_folder()
