@@ -223,6 +223,15 @@ def test_correlation_that_is_not_explained_names_the_equation():
     verdict = judge(replace(GOOD, **left(0.4, 1e-9)))
     assert verdict.criteria[CORRELATION].text_value == "unexplained"
     assert "joint_4 (joint)" in verdict.reasons[0].text
+    assert "record the motion again" in verdict.reasons[0].remedy
+    strong = judge(replace(GOOD, correlation=[replace(WHITE, lag_one=0.8)]))
+    assert "the intervals include it" in strong.reasons[0].remedy
+
+
+def test_without_effort_limits_the_torque_is_not_judged():
+    row = judge(replace(GOOD, **plausible(effort=None))).criteria[EFFORT]
+    assert (row.grade, row.question) == (None, "plausible")
+    assert "no effort limits" in row.sentence
 
 
 def test_cautions_follow_the_reasons_and_change_their_question_only_if_they_say_so():

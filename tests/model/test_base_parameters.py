@@ -14,7 +14,7 @@ from steelyard.model import (
     stacked_regressor,
     summarise_model,
 )
-from steelyard.model.base import _sum_text
+from steelyard.model.base import _sum_text, structural_samples
 from steelyard.robot import load_robot
 
 
@@ -40,6 +40,26 @@ def test_the_number_of_base_parameters_is_the_numerical_rank(name):
     nonzero = norms > 1e-10 * norms.max()
     rank = np.linalg.matrix_rank(rows[:, nonzero] / norms[nonzero], tol=1e-8)
     assert len(base_parameters(model).base) == rank
+
+
+def test_random_motion_fills_the_limits():
+    robot = load_robot("kuka_lwr4")
+    limits = [body.joint.limits for body in robot.actuated]
+    q, qd, qdd = motion_of(robot, 500)
+    for k, one in enumerate(limits):
+        assert one.lower <= q[k].min() < q[k].max() <= one.upper
+        assert 0.9 * one.velocity < np.abs(qd[k]).max() <= one.velocity
+    fastest = np.abs(qdd).max(axis=1)
+    assert (fastest > 1).all()
+    np.testing.assert_allclose(fastest, np.abs(motion_of(robot, 5000)[2]).max(axis=1), rtol=0.1)
+
+
+@pytest.mark.parametrize("name", ["kuka_lwr4", "scara_2r"])
+def test_the_structure_is_seen_in_four_times_as_many_rows_as_columns(name):
+    model = build_model(name, measured="motor")
+    rows, columns = structural_samples(model).shape
+    assert columns == len(model.parameters)
+    assert rows >= max(4 * columns, 50 * len(model.rows))
 
 
 @pytest.mark.parametrize("name", ALL_ARMS)
