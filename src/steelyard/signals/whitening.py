@@ -238,15 +238,14 @@ def _held_reflections(coefficients: np.ndarray) -> np.ndarray:
 
 
 def _reflections(coefficients: np.ndarray) -> np.ndarray:
-    found = np.zeros(len(coefficients))
-    current = coefficients.copy()
-    for order in range(len(coefficients), 0, -1):
-        last = current[-1]
-        found[order - 1] = last
+    found, current = [0.0] * len(coefficients), coefficients.tolist()  # few numbers: lists are faster than arrays
+    for order in range(len(found), 0, -1):
+        last = found[order - 1] = current[-1]
         # Beyond 1 the recursion has no meaning; what is below is judged as if at the bound.
-        bounded = np.clip(last, -LARGEST_REFLECTION, LARGEST_REFLECTION)
-        current = (current[:-1] + bounded * current[-2::-1]) / (1 - bounded**2) if order > 1 else current[:0]
-    return found
+        bounded = min(max(last, -LARGEST_REFLECTION), LARGEST_REFLECTION)
+        rest = 1 - bounded**2
+        current = [(one + bounded * other) / rest for one, other in zip(current[:-1], current[-2::-1], strict=True)]
+    return np.array(found)
 
 
 def autoregressive_correlation(coefficients: np.ndarray, lags: int) -> np.ndarray:
