@@ -281,6 +281,18 @@ def test_friction_that_grows_is_named_with_its_joint():
     assert ("friction_drift", "joint_2") in codes(diagnose(ARM, [growing(recorded(0))]))
 
 
+def test_friction_that_falls_during_a_log_is_not_called_a_tilted_base():
+    """Of a motion that is not repeated: the joint turns about the vertical, where gravity shows only a tilt."""
+    arm, twice = "staubli_tx40", recorded(3, arm="staubli_tx40")
+    half, friction = twice.samples // 2, load_robot(arm).parameters
+    speed = np.gradient(twice.q[0], twice.time)[:half]
+    torque = twice.torques[0].values[:, :half].copy()
+    torque[0] -= 0.3 * np.linspace(0, 1, half) * (friction["Fcm1"] * np.sign(speed) + friction["Fvm1"] * speed)
+    channel = replace(twice.torques[0], values=torque)
+    log = replace(twice, time=twice.time[:half], q=twice.q[:, :half], qd=None, reference=None, torques=(channel,))
+    assert codes(diagnose(arm, [log])) == [("friction_drift", "joint_1")]
+
+
 @pytest.mark.parametrize("arm", [ARM, "staubli_tx40"])  # of the latter friction is most of the torque
 def test_computed_torques_and_commanded_positions_are_named(arm):
     motion = default_motion(load_robot(arm), 0)

@@ -1,9 +1,9 @@
 """Faults of a log's set-up that show as further columns of the regressor, or as changes from block to block.
 
 A tilted base, joint zeros that are elsewhere and torques of a wrong gain are derivatives of the torques at known
-inertias. They compete with the friction laws that real arms have: what one of these predicts better is no fault of the
-set-up. Their uncertainty is that over blocks of time, each left out in turn (jackknife): it holds for correlated noise
-and for what the model lacks. Everything here needs factors of the rows alone.
+inertias. They compete with the friction laws that real arms have, and with friction that changes with time: what one of
+these predicts better is no fault of the set-up. Their uncertainty is that over blocks of time, each left out in turn
+(jackknife): it holds for correlated noise and for what the model lacks. All of it needs factors of the rows alone.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from ..distributions import t_ppf
 from ..estimate import Estimate
 from ..model import Model, build_model
 from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
-from ..robot import Robot
-from .folds import Folds, FoldSquares, left_out_errors, solution
+from .folds import Folds, FoldSquares, left_out_errors, solution, trend_of
 from .inputs import Labelled, inertias_of, sources_of
 from .regularisation import link_rows
 from .selection import LINK_DEVIATION
@@ -87,9 +86,9 @@ def setup_errors(
     larger = _with_setup_errors(model, estimate, gains)
     equations, folds = equations_of(larger, without=without), Folds(recordings)
     factors = reduce_rows(sources_of(recordings, equations, resolved), blocks=folds.blocks, threads=settings.threads)
-    squares = FoldSquares(factors, equations, folds)
-    rows = link_rows(equations, equations.names, None) / LINK_DEVIATION
-    return tuple(_FaultSearch(model, equations, squares, rows.T @ rows).found())
+    drifting = [_friction_columns(equations, *one) for one in equations.kinds_joints]
+    squares = FoldSquares(factors, equations, folds, trends=[name for own in drifting for name in own])
+    return tuple(_FaultSearch(model, equations, squares, drifting).found())
 
 
 def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
@@ -104,11 +103,17 @@ def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
 class _FaultSearch:
     """Forward selection among faults of the set-up and friction laws; faults that join are estimated at the end."""
 
-    def __init__(self, model: Model, equations: Equations, squares: FoldSquares, links: np.ndarray) -> None:
-        self._model, self._equations, self._squares, self._links = model, equations, squares, links
+    def __init__(
+        self, model: Model, equations: Equations, squares: FoldSquares, drifting: Sequence[Sequence[str]]
+    ) -> None:
+        self._squares = squares
+        links = link_rows(equations, equations.names, None) / LINK_DEVIATION
+        padded = np.insert(links, [links.shape[1] - 1] * (len(squares.names) - len(equations.names)), 0.0, axis=1)
+        self._links = padded.T @ padded
         parameters = {one.name: one for one in equations.model.parameters}
         self._plain: list[int] = []
-        self._rigid = np.array([parameters[name].effect in ("inertia", "Ia") for name in equations.names])
+        rigid = {one.name for one in equations.model.parameters if one.effect in ("inertia", "Ia")}
+        self._rigid = np.array([name in rigid for name in squares.names])
         self._units: dict[tuple[str, int], list[int]] = {}
         for k, name in enumerate(equations.names):
             one = parameters[name]
@@ -118,6 +123,9 @@ class _FaultSearch:
                 self._units[one.effect, one.number] = [k]
             else:
                 self._units.setdefault((one.effect, 0), []).append(k)
+        for number, names in enumerate(drifting):
+            if names:  # Coulomb and viscous friction of a joint change together
+                self._units["trend", number] = [squares.names.index(trend_of(name)) for name in names]
         self._joints = {body.number: body.joint.name for body in model.robot.actuated}
 
     def found(self) -> Iterator[SetupError]:
@@ -160,7 +168,7 @@ class _FaultSearch:
         if not np.isfinite(size) or size < LEAST[unit[0]] or not np.max(np.abs(value) / sigma) > CERTAIN:
             return None
         half = float(t_ppf(0.975, count - 1)) * sigma
-        names = tuple(self._equations.names[k] for k in own)
+        names = tuple(self._squares.names[k] for k in own)
         return SetupError(unit[0], joint, tuple(value), tuple(sigma), tuple(half), names, share)
 
     def _scaled(self, joint: str, column: int, current: Sequence[int]) -> tuple[FoldSquares, float]:
@@ -238,9 +246,9 @@ def friction_changes(observations: Observations, equations: Equations, estimate:
     own = dict(zip(estimate.columns, estimate.values, strict=True))
     for kind, joint in equations.kinds_joints:
         columns = _friction_columns(equations, kind, joint)
-        if columns is None:
+        if not columns:
             continue
-        coulomb, viscous = columns
+        coulomb, *viscous = columns
         by_recording: dict[str, list[tuple[float, float, float]]] = {}
         levels = []
         for factor in observations.factors:
@@ -257,22 +265,21 @@ def friction_changes(observations: Observations, equations: Equations, estimate:
                 (float(factor.block), float(direction @ residual) / size, size)
             )
             friction = own.get(coulomb, 0.0) * direction
-            if viscous in factor.columns:
-                friction = friction + own.get(viscous, 0.0) * factor.triangle[:, factor.columns.index(viscous)]
+            for name in set(viscous) & set(factor.columns):
+                friction = friction + own.get(name, 0.0) * factor.triangle[:, factor.columns.index(name)]
             levels.append((float(direction @ friction), size))
         level = sum(one for one, _ in levels) / max(sum(size for _, size in levels), 1e-300)
         if level > 0:
             yield from _changes(joint, kind, by_recording, level)
 
 
-def _friction_columns(equations: Equations, kind: str, joint: str) -> tuple[str, str] | None:
-    """Return the columns of Coulomb and viscous friction of an equation; None if it has no Coulomb friction."""
+def _friction_columns(equations: Equations, kind: str, joint: str) -> tuple[str, ...]:
+    """Return the columns of Coulomb and viscous friction of an equation; none if it has no Coulomb friction."""
     side = "l" if kind == "joint" else "m"
-    named = {(one.effect, one.joint): one.name for one in equations.model.parameters}
-    coulomb = named.get((f"Fc{side}", joint))
-    if coulomb is None or coulomb not in equations.names:
-        return None
-    return coulomb, named.get((f"Fv{side}", joint), "")
+    named = {(one.effect, one.joint): one.name for one in equations.model.parameters if one.name in equations.names}
+    if (f"Fc{side}", joint) not in named:
+        return ()
+    return tuple(named[law, joint] for law in (f"Fc{side}", f"Fv{side}") if (law, joint) in named)
 
 
 def _changes(
@@ -360,41 +367,3 @@ def _least_squares(rows: np.ndarray) -> tuple[np.ndarray, float]:
     values = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=1e-10)[0]
     rest = rows[:, -1] - rows[:, :-1] @ values
     return values, float(rest @ rest)
-
-
-FILE_DEVIATION = 0.2
-"""Relative deviation of a right robot file's links."""
-
-
-def payload_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) -> tuple[float, float] | None:
-    """Return mass and sigma of a body at the end of the arm that the robot file does not have; None if it has no links.
-
-    Args:
-        equations: Model and base parameters.
-        estimate: Estimate of them all, with its covariance.
-        robot: The robot whose link inertias are known to about a fifth.
-    """
-    model = equations.model
-    if "inertias" not in robot.carries or "inertia" not in model.effects or model.payload != "none":
-        return None
-    span = equations.payload_span(estimate.columns)
-    if not span[:, -1].any():  # its mass bears on no torque
-        return None
-    # Rows of the data, and of links near those of the file, which the load is not part of.
-    root = np.linalg.cholesky(np.linalg.inv(_regular(estimate.covariance))).T
-    drawn = link_rows(equations, estimate.columns, robot) / FILE_DEVIATION
-    size = span.shape[1]
-    data = np.hstack([root, root @ span, (root @ estimate.values)[:, None]])
-    file = np.hstack([drawn[:, :-1], np.zeros((len(drawn), size)), drawn[:, -1:]])
-    stacked = np.vstack([data, file])
-    scale = np.linalg.norm(stacked[:, :-1], axis=0)
-    scale[scale == 0] = 1.0
-    left, sizes, right = np.linalg.svd(stacked[:, :-1] / scale, full_matrices=False)
-    inside = sizes > 1e-9 * sizes[0]
-    values = (right[inside].T / sizes[inside] @ (left[:, inside].T @ stacked[:, -1])) / scale
-    covariance = (right[inside].T / sizes[inside] ** 2) @ right[inside] / np.outer(scale, scale)
-    return float(values[-1]), float(np.sqrt(covariance[-1, -1]))
-
-
-def _regular(covariance: np.ndarray) -> np.ndarray:
-    return covariance + 1e-12 * np.diag(np.diag(covariance))
