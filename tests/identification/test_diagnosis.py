@@ -48,6 +48,11 @@ def reversed_torque(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def two_reversed(values: np.ndarray) -> np.ndarray:
+    values[[FAULTY, FAULTY + 1]] *= -1
+    return values
+
+
 def late(values: np.ndarray) -> np.ndarray:
     return np.hstack([values[:, :1], values[:, :1], values[:, :-2]])
 
@@ -221,6 +226,16 @@ def test_a_torque_of_a_wrong_gain_is_named_with_that_gain(ratio):
     assert finding.interval[1] - finding.interval[0] < 0.1 * ratio
 
 
+@pytest.mark.parametrize(("rows", "joint"), [((1, 2), "joint_2, joint_3"), ((0, 3), "joint_1, joint_4")])
+def test_two_reversed_torques_are_named_where_neither_alone_makes_the_estimate_possible(rows, joint):
+    def change(values: np.ndarray) -> np.ndarray:
+        values[list(rows)] *= -1
+        return values
+
+    log = with_torque(recorded(0, arm="staubli_tx40"), change)
+    assert codes(diagnose("staubli_tx40", [log])) == [("torque_sign", joint)]
+
+
 def test_a_torque_far_beyond_its_limit_is_bad():
     (finding,) = _beyond_effort(Plausibility((), (), ("joint_5", 2.35), (), None, None, None), Settings())
     assert (finding.code, finding.severity, finding.joint, finding.value) == ("effort_limit", "bad", "joint_5", 2.35)
@@ -302,14 +317,22 @@ def test_computed_torques_and_commanded_positions_are_named(arm):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "code"), [(reversed_torque, "torque_sign"), (late, "delay")])
-def test_the_configuration_that_check_writes_corrects_what_it_found(tmp_path, capsys, monkeypatch, change, code):
+@pytest.mark.parametrize(
+    ("change", "code", "joint"),
+    [
+        (reversed_torque, "torque_sign", "joint_2"),
+        (two_reversed, "torque_sign", "joint_2, joint_3"),
+        (late, "delay", ""),
+    ],
+)
+def test_the_configuration_that_check_writes_corrects_what_it_found(tmp_path, capsys, monkeypatch, change, code, joint):
     monkeypatch.chdir(tmp_path)
     write_recording(with_torque(recorded(0), change), tmp_path / "log.npz")
     exit_code = main(["check", ARM, "log.npz", "--fix", "fixed.toml", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert exit_code == (2 if code == "torque_sign" else 0)
     (finding,) = [one for one in found["findings"] if one["code"] == code]
+    assert finding["joint"] == joint
     assert set(finding) >= {"code", "severity", "joint", "value", "interval", "text", "remedy"}
     assert "set-up" in finding["remedy"] or "--delay" in finding["remedy"]
     assert main(["check", ARM, "log.npz", "--config", "fixed.toml", "--json"]) == 0
