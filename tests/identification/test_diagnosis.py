@@ -317,6 +317,14 @@ def test_computed_torques_and_commanded_positions_are_named(arm):
     }  # fmt: skip
 
 
+def test_computed_torques_say_nothing_of_joint_zeros():
+    """A controller's model may have other zeros than the log: that is none of the arm."""
+    exact = recording_of(simulate("ur10e", default_motion("ur10e", 0), Experiment(record_rate=200.0)))
+    q = exact.q + 0.01 * (np.arange(len(exact.q)) == 2)[:, None]
+    found = codes(diagnose("ur10e", [replace(exact, q=q, qd=None, reference=None, findings=())]))
+    assert found == [("computed_torque", ""), ("commanded_position", "")]
+
+
 @pytest.mark.parametrize(
     ("change", "code", "joint"),
     [
