@@ -317,6 +317,20 @@ def test_computed_torques_and_commanded_positions_are_named(arm):
     }  # fmt: skip
 
 
+def test_zeros_that_torques_cannot_show_are_told():
+    """Any zero of the last joint, and of one about the vertical, fits as well; of wrist 2, one that is far off."""
+    log, names = recorded(0, arm="ur10e"), load_robot("ur10e").joint_names
+
+    def found(row: int):
+        q = log.q + np.pi / 2 * (np.arange(len(log.q)) == row)[:, None]
+        return diagnose("ur10e", [replace(log, q=q, qd=None, reference=None)])
+
+    right, last, wrist = diagnose("ur10e", [replace(log, qd=None, reference=None)]), found(5), found(4)
+    assert last.residual == pytest.approx(right.residual, rel=1e-6)
+    told = [[one.joint for one in each.findings if one.code == "unseen_zeros"] for each in (right, last, wrist)]
+    assert told == [[", ".join(names[k] for k in rows)] for rows in ((0, 5), (0, 5), (0, 4, 5))]
+
+
 def test_computed_torques_say_nothing_of_joint_zeros():
     """A controller's model may have other zeros than the log: that is none of the arm."""
     exact = recording_of(simulate("ur10e", default_motion("ur10e", 0), Experiment(record_rate=200.0)))

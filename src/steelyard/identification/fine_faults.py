@@ -215,8 +215,13 @@ def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
     # Gains of currents that nobody knows differ by design: steelyard gains finds them.
     known = all(one.is_known for one in gains_used(fit.sources))
     found = setup_errors(fit.model, fit.short, fit.resolved, fit.plain, fit.settings, without=fit.dead, gains=known)
-    for one in found:
+    for one in found[0]:
         yield {"tilt": _tilt, "zero": _zero, "gain": _gain}[one.effect](fit, one)
+    if found[1]:
+        yield Diagnosed(
+            "unseen_zeros", "info", f"these torques cannot confirm the zeros of {first_named(found[1])}: errors of 45 "
+            "degrees would not show", "compare a posture with the arm, or run steelyard calibrate", ", ".join(found[1]),
+        )  # fmt: skip
 
 
 def set_up_reasons(fit: PlainFit) -> list[Reason]:

@@ -8,7 +8,7 @@ these predicts better is no fault of the set-up. Their uncertainty is that over 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -32,6 +32,8 @@ LEAST_GAIN = 0.005
 """Least part of the squared error of left-out blocks that a fault of the set-up explains."""
 COMPETING = ("off", "Fvv", "Fg", "Fd2", "Fd4")
 """Friction that real arms have beyond the plain model, one law of each kind."""
+UNSEEN_ZERO = np.pi / 4
+"""Zeros are not confirmed where an error of this size would not be certain [rad]."""
 MOST_STEPS = 12
 MOST_PASSES, SMALLEST_STEP, LARGEST_STEP = 30, 1e-4, 10.0
 """Of the search for a gain, which multiplies what other columns explain: relative steps."""
@@ -69,8 +71,11 @@ def setup_errors(
     *,
     without: Collection[tuple[str, str]] = (),
     gains: bool = True,
-) -> tuple[SetupError, ...]:
-    """Return errors of the set-up that explain what friction laws do not, the largest share first.
+) -> tuple[tuple[SetupError, ...], tuple[str, ...]]:
+    """Return errors of the set-up that explain what friction laws do not, and joints whose zeros do not show.
+
+    Errors are in the order in which they joined. A zero does not show if the inertias take up any error of it, as those
+    of the last link do, or if its sigma is large.
 
     Args:
         model: The plain model.
@@ -82,13 +87,15 @@ def setup_errors(
         gains: Whether gains of single joints are tried.
     """
     if "inertia" not in model.effects or model.measured == "difference" or model.payload != "none":
-        return ()
+        return (), ()
     larger = _with_setup_errors(model, estimate, gains)
     equations, folds = equations_of(larger, without=without), Folds(recordings)
     factors = reduce_rows(sources_of(recordings, equations, resolved), blocks=folds.blocks, threads=settings.threads)
     drifting = [_friction_columns(equations, *one) for one in equations.kinds_joints]
     squares = FoldSquares(factors, equations, folds, trends=[name for own in drifting for name in own])
-    return tuple(_FaultSearch(model, equations, squares, drifting).found())
+    search = _FaultSearch(model, equations, squares, drifting)
+    joined = search.joined()
+    return tuple(search.errors(joined)), tuple(search.unseen_zeros(joined))
 
 
 def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
@@ -127,20 +134,40 @@ class _FaultSearch:
             if names:  # Coulomb and viscous friction of a joint change together
                 self._units["trend", number] = [squares.names.index(trend_of(name)) for name in names]
         self._joints = {body.number: body.joint.name for body in model.robot.actuated}
+        self._revolute = [body.number for body in model.robot.actuated if body.joint.kind == "revolute"]
 
-    def found(self) -> Iterator[SetupError]:
-        """Yield the faults that joined, with values and sigmas beside all else that joined."""
-        current, joined = list(self._plain), list[tuple[tuple[str, int], float]]()
+    def joined(self) -> dict[tuple[str, int], float]:
+        """Return the faults and laws that join, with the part of the squared error that each explains."""
+        current, joined = list(self._plain), dict[tuple[str, int], float]()
         left = dict(self._units)
         while left and len(joined) < MOST_STEPS:
             best, share = self._best(current, left)
             if best is None:
                 break
-            joined.append((best, share))
+            joined[best] = share
             current += left.pop(best)
-        for unit, share in joined:
+        return joined
+
+    def errors(self, joined: Mapping[tuple[str, int], float]) -> Iterator[SetupError]:
+        """Yield the faults that joined, with values and sigmas beside all else that joined."""
+        current = self._columns(joined)
+        for unit, share in joined.items():
             if unit[0] in LEAST and (error := self._estimated(unit, current, share)) is not None:
                 yield error
+
+    def unseen_zeros(self, joined: Collection[tuple[str, int]]) -> Iterator[str]:
+        """Yield the revolute joints whose zeros may be far off without being found."""
+        for number in self._revolute:
+            unit = "zero", number
+            if unit in self._units:
+                own = self._units[unit]
+                parts, _ = _left_out_values(self._squares, own, self._columns([*joined, unit]))
+                if CERTAIN * _jackknife_sigma(parts)[0] <= UNSEEN_ZERO:
+                    continue
+            yield self._joints[number]
+
+    def _columns(self, joined: Iterable[tuple[str, int]]) -> list[int]:
+        return [*self._plain, *(k for unit in dict.fromkeys(joined) for k in self._units[unit])]
 
     def _best(self, current: list[int], left: dict[tuple[str, int], list[int]]) -> tuple[tuple[str, int] | None, float]:
         by_fold = self._squares.by_fold(self._squares.weights(current))
@@ -162,12 +189,11 @@ class _FaultSearch:
             squares, ratio = self._scaled(joint, own[0], current)
         parts, value = _left_out_values(squares, own, current)
         value, parts = ratio * (1 + value) - 1, ratio * (1 + parts) - 1  # as they are where no gain was divided by
-        count = len(parts)
-        sigma = np.sqrt((count - 1) / count * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
+        sigma = _jackknife_sigma(parts)
         size = np.linalg.norm(value)
         if not np.isfinite(size) or size < LEAST[unit[0]] or not np.max(np.abs(value) / sigma) > CERTAIN:
             return None
-        half = float(t_ppf(0.975, count - 1)) * sigma
+        half = float(t_ppf(0.975, len(parts) - 1)) * sigma
         names = tuple(self._squares.names[k] for k in own)
         return SetupError(unit[0], joint, tuple(value), tuple(sigma), tuple(half), names, share)
 
@@ -198,6 +224,11 @@ def _left_out_values(squares: FoldSquares, own: Sequence[int], current: Sequence
     by_fold = np.concatenate([by_fold, np.zeros_like(by_fold[:1])])  # nothing is left out last
     *_, values = left_out_errors(by_fold, others, [list(own)], np.zeros(by_fold.shape[1:]))
     return values[:-1], values[-1]
+
+
+def _jackknife_sigma(parts: np.ndarray) -> np.ndarray:
+    """Return standard deviations (k,) from values with each block left out (folds, k)."""
+    return np.sqrt((len(parts) - 1) / len(parts) * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
 
 
 FRICTION_CHANGED, FRICTION_DIFFERS = 0.1, 0.03
