@@ -48,6 +48,11 @@ def reversed_torque(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def two_reversed(values: np.ndarray) -> np.ndarray:
+    values[[FAULTY, FAULTY + 1]] *= -1
+    return values
+
+
 def late(values: np.ndarray) -> np.ndarray:
     return np.hstack([values[:, :1], values[:, :1], values[:, :-2]])
 
@@ -221,6 +226,16 @@ def test_a_torque_of_a_wrong_gain_is_named_with_that_gain(ratio):
     assert finding.interval[1] - finding.interval[0] < 0.1 * ratio
 
 
+@pytest.mark.parametrize(("rows", "joint"), [((1, 2), "joint_2, joint_3"), ((0, 3), "joint_1, joint_4")])
+def test_two_reversed_torques_are_named_where_neither_alone_makes_the_estimate_possible(rows, joint):
+    def change(values: np.ndarray) -> np.ndarray:
+        values[list(rows)] *= -1
+        return values
+
+    log = with_torque(recorded(0, arm="staubli_tx40"), change)
+    assert codes(diagnose("staubli_tx40", [log])) == [("torque_sign", joint)]
+
+
 def test_a_torque_far_beyond_its_limit_is_bad():
     (finding,) = _beyond_effort(Plausibility((), (), ("joint_5", 2.35), (), None, None, None), Settings())
     assert (finding.code, finding.severity, finding.joint, finding.value) == ("effort_limit", "bad", "joint_5", 2.35)
@@ -281,6 +296,18 @@ def test_friction_that_grows_is_named_with_its_joint():
     assert ("friction_drift", "joint_2") in codes(diagnose(ARM, [growing(recorded(0))]))
 
 
+def test_friction_that_falls_during_a_log_is_not_called_a_tilted_base():
+    """Of a motion that is not repeated: the joint turns about the vertical, where gravity shows only a tilt."""
+    arm, twice = "staubli_tx40", recorded(3, arm="staubli_tx40")
+    half, friction = twice.samples // 2, load_robot(arm).parameters
+    speed = np.gradient(twice.q[0], twice.time)[:half]
+    torque = twice.torques[0].values[:, :half].copy()
+    torque[0] -= 0.3 * np.linspace(0, 1, half) * (friction["Fcm1"] * np.sign(speed) + friction["Fvm1"] * speed)
+    channel = replace(twice.torques[0], values=torque)
+    log = replace(twice, time=twice.time[:half], q=twice.q[:, :half], qd=None, reference=None, torques=(channel,))
+    assert codes(diagnose(arm, [log])) == [("friction_drift", "joint_1")]
+
+
 @pytest.mark.parametrize("arm", [ARM, "staubli_tx40"])  # of the latter friction is most of the torque
 def test_computed_torques_and_commanded_positions_are_named(arm):
     motion = default_motion(load_robot(arm), 0)
@@ -290,14 +317,44 @@ def test_computed_torques_and_commanded_positions_are_named(arm):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "code"), [(reversed_torque, "torque_sign"), (late, "delay")])
-def test_the_configuration_that_check_writes_corrects_what_it_found(tmp_path, capsys, monkeypatch, change, code):
+def test_zeros_that_torques_cannot_show_are_told():
+    """Any zero of the last joint, and of one about the vertical, fits as well; of wrist 2, one that is far off."""
+    log, names = recorded(0, arm="ur10e"), load_robot("ur10e").joint_names
+
+    def found(row: int):
+        q = log.q + np.pi / 2 * (np.arange(len(log.q)) == row)[:, None]
+        return diagnose("ur10e", [replace(log, q=q, qd=None, reference=None)])
+
+    right, last, wrist = diagnose("ur10e", [replace(log, qd=None, reference=None)]), found(5), found(4)
+    assert last.residual == pytest.approx(right.residual, rel=1e-6)
+    told = [[one.joint for one in each.findings if one.code == "unseen_zeros"] for each in (right, last, wrist)]
+    assert told == [[", ".join(names[k] for k in rows)] for rows in ((0, 5), (0, 5), (0, 4, 5))]
+
+
+def test_computed_torques_say_nothing_of_joint_zeros():
+    """A controller's model may have other zeros than the log: that is none of the arm."""
+    exact = recording_of(simulate("ur10e", default_motion("ur10e", 0), Experiment(record_rate=200.0)))
+    q = exact.q + 0.01 * (np.arange(len(exact.q)) == 2)[:, None]
+    found = codes(diagnose("ur10e", [replace(exact, q=q, qd=None, reference=None, findings=())]))
+    assert found == [("computed_torque", ""), ("commanded_position", "")]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "joint"),
+    [
+        (reversed_torque, "torque_sign", "joint_2"),
+        (two_reversed, "torque_sign", "joint_2, joint_3"),
+        (late, "delay", ""),
+    ],
+)
+def test_the_configuration_that_check_writes_corrects_what_it_found(tmp_path, capsys, monkeypatch, change, code, joint):
     monkeypatch.chdir(tmp_path)
     write_recording(with_torque(recorded(0), change), tmp_path / "log.npz")
     exit_code = main(["check", ARM, "log.npz", "--fix", "fixed.toml", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert exit_code == (2 if code == "torque_sign" else 0)
     (finding,) = [one for one in found["findings"] if one["code"] == code]
+    assert finding["joint"] == joint
     assert set(finding) >= {"code", "severity", "joint", "value", "interval", "text", "remedy"}
     assert "set-up" in finding["remedy"] or "--delay" in finding["remedy"]
     assert main(["check", ARM, "log.npz", "--config", "fixed.toml", "--json"]) == 0

@@ -52,6 +52,19 @@ def test_datasets_are_columns_however_they_are_packed(
     assert_same(read_recording(robot, path), motion)
 
 
+@pytest.mark.parametrize("setup", [None, {"time": "time", "q": "q"}])
+@pytest.mark.parametrize("with_time", [True, False])
+def test_episodes_stacked_in_three_dimensions_are_named_with_their_shape(robot, motion, tmp_path, setup, with_time):
+    arrays = {"time": motion.time} if with_time else {}
+    arrays |= {name: np.stack(3 * [values.T]) for name, values in (("q", motion.q), ("tau", motion.tau))}
+    path = write(tmp_path / "log.h5", arrays)
+    shape = " x ".join(map(str, arrays["q"].shape))
+    with pytest.raises((RecordingError, TableError)) as caught:
+        read_recording(robot, *([path] if setup is None else [setup_from_table(setup), path]))
+    assert f"q ({shape})" in str(caught.value)
+    assert "write each to a file of its own" in str(caught.value)
+
+
 def test_blocks_are_those_of_large_chunks(robot, motion, tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5_module, "BLOCK_ROWS", 100)
     monkeypatch.setattr(hdf5_module, "LARGE_CHUNK", 1000)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import comb
 from typing import Any
 
@@ -30,9 +31,10 @@ from ..robot import Robot
 from ..verdict import Reason, first_named
 from .bias_reasons import common_remedy
 from .inputs import Labelled, check_motion, sources_of
+from .payload_body import payload_beyond_file
 from .payload_gains import gains_used
 from .settings import Settings
-from .setup_faults import BLOCKS, SetupError, friction_changes, payload_beyond_file, setup_errors
+from .setup_faults import BLOCKS, SetupError, friction_changes, setup_errors
 
 LOOKED_AT = 40_000
 """Samples of each recording that are fitted: those in which all joints move most."""
@@ -131,20 +133,26 @@ class PlainFit:
             sizes.append(float(np.median(np.abs(rest)) / 0.6745 / max(np.sqrt(np.mean(torque**2)), 1e-300)))
         return float(np.median(sizes)) if sizes else np.inf
 
+    @cached_property
+    def computed_to(self) -> float | None:
+        """Part of their size to which computed torques follow from the motion; None if they were measured."""
+        typical = self.residual
+        if COMPUTED <= self.residual < 10 * COMPUTED:
+            typical = min(typical, self.typical_residual)
+        follows = self.residual < COMPUTED or typical < TYPICALLY_COMPUTED
+        is_computed = self.residual < SURELY_COMPUTED or (follows and _torque_noise(self) < NO_TORQUE_NOISE)
+        return typical if is_computed else None
+
 
 def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield torques and positions that were computed or commanded, not measured."""
-    typical = fit.residual
-    if COMPUTED <= fit.residual < 10 * COMPUTED:
-        typical = min(typical, fit.typical_residual)
-    follows = fit.residual < COMPUTED or typical < TYPICALLY_COMPUTED
-    if fit.residual < SURELY_COMPUTED or (follows and _torque_noise(fit) < NO_TORQUE_NOISE):
+    if fit.computed_to is not None:
         yield Diagnosed(
             "computed_torque", "warning",
-            f"all torques follow from the motion to {100 * typical:.2g} % of their size: they seem to be computed or "
-            "commanded by a model, not measured",
+            f"all torques follow from the motion to {100 * fit.computed_to:.2g} % of their size: they seem to be "
+            "computed or commanded by a model, not measured",
             "record measured torques or currents; from computed ones only the controller's own model is found",
-            value=100 * typical, unit="%",
+            value=100 * fit.computed_to, unit="%",
         )  # fmt: skip
     noise = np.max([_noise_of(one.q) for _, one in fit.short], axis=0)
     if np.all(noise < NO_NOISE):
@@ -201,12 +209,19 @@ def late_torques(fit: PlainFit) -> Iterator[Diagnosed]:
 
 
 def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
-    """Yield a tilted base, joint zeros that are elsewhere, and torques of a wrong gain."""
+    """Yield a tilted base, joint zeros that are elsewhere, and torques of a wrong gain, of measured torques alone."""
+    if fit.computed_to is not None:
+        return  # they show the set-up of the controller's model, and what its torques leave out
     # Gains of currents that nobody knows differ by design: steelyard gains finds them.
     known = all(one.is_known for one in gains_used(fit.sources))
     found = setup_errors(fit.model, fit.short, fit.resolved, fit.plain, fit.settings, without=fit.dead, gains=known)
-    for one in found:
+    for one in found[0]:
         yield {"tilt": _tilt, "zero": _zero, "gain": _gain}[one.effect](fit, one)
+    if found[1]:
+        yield Diagnosed(
+            "unseen_zeros", "info", f"these torques cannot confirm the zeros of {first_named(found[1])}: errors of 45 "
+            "degrees would not show", "compare a posture with the arm, or run steelyard calibrate", ", ".join(found[1]),
+        )  # fmt: skip
 
 
 def set_up_reasons(fit: PlainFit) -> list[Reason]:

@@ -6,13 +6,14 @@ would be asked for what it was fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..observe import Equations, Observations
+from ..observe import Equations, Factor, Observations
 from ..signals import repetition
 from .inputs import Labelled
 
@@ -85,18 +86,29 @@ class FoldSquares:
         equations: Their equations.
         folds: Blocks of time that are left out together.
         known: Columns whose value the robot file gives.
+        trends: Columns whose value may change linearly during a recording.
+
+    Attributes:
+        names: Names of the columns of W: those of the equations, then the change of each trend from the beginning of a
+            recording to its end, which is the column times the time of its block, from -1/2 to 1/2.
     """
 
     def __init__(
-        self, observations: Observations, equations: Equations, folds: Folds, known: Collection[str] = ()
+        self,
+        observations: Observations,
+        equations: Equations,
+        folds: Folds,
+        known: Collection[str] = (),
+        trends: Sequence[str] = (),
     ) -> None:
-        self.names, self._size = equations.names, len(equations.names)
-        place = {name: k for k, name in enumerate(equations.names)}
+        self.names = (*equations.names, *(trend_of(name) for name in trends))
+        self._size = len(self.names)
+        place = {name: k for k, name in enumerate(self.names)}
         fold_of, self.folds = folds.numbered(observations)
         self.groups = sorted({(one.recording, one.kind, one.joint) for one in observations.factors})
         self._squares = np.zeros((len(self.groups), self.folds, self._size + 1, self._size + 1))
         self.rows = np.zeros(len(self.groups))
-        for one in observations.factors:
+        for one in _with_trends(observations, trends):
             index = [*(place[name] for name in one.columns), self._size]
             group = self.groups.index((one.recording, one.kind, one.joint))
             fold = fold_of[one.recording, one.block]
@@ -104,7 +116,7 @@ class FoldSquares:
             self.rows[group] += one.rows
         if known:  # the plain model has balancers by their known scale, a candidate adds the difference to that
             scales, shift = equations.model.robot.values, np.eye(self._size + 1)
-            shift[:-1, -1] = [-scales.get(name, 0.0) if name in known else 0.0 for name in equations.names]
+            shift[:-1, -1] = [-scales.get(name, 0.0) if name in known else 0.0 for name in self.names]
             self._squares = shift.T @ self._squares @ shift
 
     def by_fold(self, weights: np.ndarray) -> np.ndarray:
@@ -130,6 +142,24 @@ class FoldSquares:
             errors = np.einsum("i,gij,j->g", with_y, totals, with_y)
             weights = np.sqrt(self.rows / np.maximum(errors, 1e-300))
         return weights
+
+
+def trend_of(name: str) -> str:
+    """Return the name of the change of a column's value during a recording."""
+    return f"trend of {name}"
+
+
+def _with_trends(observations: Observations, trends: Sequence[str]) -> Iterator[Factor]:
+    """Yield the factors with the columns of trends before the torque; time is that of the middle of a block."""
+    last: dict[str, int] = {}
+    for one in observations.factors:
+        last[one.recording] = max(one.block, last.get(one.recording, 0))
+    for one in observations.factors:
+        own = [k for k, name in enumerate(one.columns) if name in trends]
+        time = (one.block + 0.5) / (last[one.recording] + 1) - 0.5
+        rows = [one.triangle[:, :-1], time * one.triangle[:, own], one.triangle[:, -1:]]
+        columns = (*one.columns, *(trend_of(one.columns[k]) for k in own))
+        yield replace(one, columns=columns, triangle=np.hstack(rows)) if own else one
 
 
 def solution(square: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ Each change is made to the recordings, weighted least squares is fitted again, a
 was: by physically impossible values and by the residual of every joint. Reversed torques need the factors only,
 exchanged ones the factors of every equation with every torque (as many passes as joints); positions need a pass for
 each change, and are tried for the joints that look worst, for the others if that cures nothing. Signs are tried in all
-recordings alike and in each that looks worst.
+recordings alike and in each that looks worst; torques of several joints may be reversed together.
 """
 
 from __future__ import annotations
@@ -118,6 +118,25 @@ class _Trials:
             if fit is not None and fit.cures(self.before, exchanged=fault.code.startswith("exchanged")):
                 self.cures.append((fit, fault))
 
+    def try_several_signs(self, equations: Equations, observations: Observations) -> None:
+        """Try reversed torques of two joints and more, as long as one or two more cure what those before leave."""
+        chosen, left = tuple[str, ...](), self.before
+        while not left.is_clear:
+            fits: dict[tuple[str, ...], _Fit] = {}
+            rest = [joint for joint in equations.joints if joint not in chosen]
+            for more in chain(combinations(rest, 1), combinations(rest, 2)):
+                which = frozenset(one for one in equations.kinds_joints if one[1] in (*chosen, *more))
+                fits[more] = self.judged(_with_reversed(observations, which, None))
+            # Two must cure what either alone leaves: else a joint that hardly shows could join one that is reversed.
+            fewer = {more: [left, *(fits[one,] for one in more if len(more) > 1)] for more in fits}
+            cures = [more for more, fit in fits.items() if all(fit.cures(one) for one in fewer[more])]
+            if not cures:
+                return
+            best = min(cures, key=lambda more: fits[more].rank)
+            chosen, left = (*chosen, *best), fits[best]
+            if len(chosen) > 1:
+                self.cures.append((left, _reversed_torques(equations, chosen)))
+
     def is_clear(self, joints: Sequence[str] | None = None) -> bool:
         """Return whether a cure leaves nothing to be explained: any, or one that concerns these joints."""
         return any(fit.is_clear and joints in (None, fault.joints) for fit, fault in self.cures)
@@ -156,6 +175,8 @@ def likely_cause(
     trials = _Trials(judged, before, [])
     suspects = before.suspects[:SUSPECTS]
     trials.try_all(_torque_signs(equations, observations))
+    if not trials.is_clear():
+        trials.try_several_signs(equations, observations)
     if not trials.is_clear(equations.joints):
         trials.try_all(_exchanged_torques(short, equations, resolved))
         joints = equations.joints
@@ -236,24 +257,30 @@ def _torque_signs(
     equations: Equations, observations: Observations, label: str | None = None
 ) -> Iterator[tuple[LogFault, Observations]]:
     """Yield torques that may be reversed, in all recordings or in one: of all joints, of one joint, of one kind."""
-    remedy = "reverse it in the set-up: sign = {signs} for the torque"
-    what = "the torques of all joints seem reversed"
-    every = dict.fromkeys(equations.joints, -1)
-    fault = LogFault(
-        equations.joints, what, remedy.format(signs=-1), code="torque_sign", fix={"recording.torque.sign": every}
-    )
+    fault = _reversed_torques(equations, equations.joints)
     yield _in_one(fault, label), _with_reversed(observations, frozenset(equations.kinds_joints), label)
     kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
     for joint in equations.joints:
-        signs = remedy.format(signs=[-1 if name == joint else 1 for name in equations.joints])
-        own = {f"the torque of {joint} seems reversed": [one for one in equations.kinds_joints if one[1] == joint]}
+        fault = _reversed_torques(equations, (joint,))
+        own = {fault.text: [one for one in equations.kinds_joints if one[1] == joint]}
         if len(kinds) > 1 and label is None:
             own |= {f"the {kind} torque of {joint} seems reversed": [(kind, joint)] for kind in kinds}
         for text, which in own.items():
-            # One of two torques of a joint: which of the log's channels it is, a configuration cannot tell here.
-            fix = {"recording.torque.sign": {joint: -1}} if len(kinds) == 1 else {}
-            fault = LogFault((joint,), text, signs, code="torque_sign", fix=fix)
-            yield _in_one(fault, label), _with_reversed(observations, frozenset(which), label)
+            yield _in_one(replace(fault, text=text), label), _with_reversed(observations, frozenset(which), label)
+
+
+def _reversed_torques(equations: Equations, joints: Sequence[str]) -> LogFault:
+    """Return the fault that the torques of some joints, or of all, are reversed in all recordings."""
+    joints = tuple(joint for joint in equations.joints if joint in joints)
+    is_all = joints == equations.joints
+    signs = -1 if is_all else [-1 if name in joints else 1 for name in equations.joints]
+    named = "all joints" if is_all else " and ".join(joints)
+    text = f"the torques of {named} seem reversed" if is_all or joints[1:] else f"the torque of {named} seems reversed"
+    # One of two torques of a joint: which of the log's channels it is, a configuration cannot tell here.
+    is_one_kind = len({kind for kind, _ in equations.kinds_joints}) == 1
+    fix = {"recording.torque.sign": dict.fromkeys(joints, -1)} if is_all or is_one_kind else {}
+    remedy = f"reverse {'them' if joints[1:] else 'it'} in the set-up: sign = {signs} for the torque"
+    return LogFault(joints, text, remedy, code="torque_sign", fix=fix)
 
 
 def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]], label: str | None) -> Observations:

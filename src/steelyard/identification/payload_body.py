@@ -1,4 +1,4 @@
-"""A payload as a body: mass, centre and inertia with their sigmas."""
+"""A payload as a body: mass, centre and inertia with their sigmas; and the mass of one that nobody declared."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 
 from ..estimate import Estimate
 from ..model.terms import PAYLOAD_NAMES
+from ..observe import Equations
 from ..robot import Robot, moved_parameters, pseudo_inertia, transform_from_placement
 from ..text import short_repr
 from ..verdict import VerdictRow, limits_below, row_below, row_not_judged
+from .regularisation import link_rows
 
 COLUMNS = PAYLOAD_NAMES
 FARTHEST = 10.0
@@ -230,3 +232,41 @@ def payload_to_json(body: PayloadBody) -> dict[str, Any]:
         "inertia_at_centre": body.inertia_at_centre,
         "inertia_at_centre_sigma": body.inertia_at_centre_sigma,
     }
+
+
+FILE_DEVIATION = 0.2
+"""Relative deviation of a right robot file's links."""
+
+
+def payload_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) -> tuple[float, float] | None:
+    """Return mass and sigma of a body at the end of the arm that the robot file does not have; None if it has no links.
+
+    Args:
+        equations: Model and base parameters.
+        estimate: Estimate of them all, with its covariance.
+        robot: The robot whose link inertias are known to about a fifth.
+    """
+    model = equations.model
+    if "inertias" not in robot.carries or "inertia" not in model.effects or model.payload != "none":
+        return None
+    span = equations.payload_span(estimate.columns)
+    if not span[:, -1].any():  # its mass bears on no torque
+        return None
+    # Rows of the data, and of links near those of the file, which the load is not part of.
+    root = np.linalg.cholesky(np.linalg.inv(_regular(estimate.covariance))).T
+    drawn = link_rows(equations, estimate.columns, robot) / FILE_DEVIATION
+    size = span.shape[1]
+    data = np.hstack([root, root @ span, (root @ estimate.values)[:, None]])
+    file = np.hstack([drawn[:, :-1], np.zeros((len(drawn), size)), drawn[:, -1:]])
+    stacked = np.vstack([data, file])
+    scale = np.linalg.norm(stacked[:, :-1], axis=0)
+    scale[scale == 0] = 1.0
+    left, sizes, right = np.linalg.svd(stacked[:, :-1] / scale, full_matrices=False)
+    inside = sizes > 1e-9 * sizes[0]
+    values = (right[inside].T / sizes[inside] @ (left[:, inside].T @ stacked[:, -1])) / scale
+    covariance = (right[inside].T / sizes[inside] ** 2) @ right[inside] / np.outer(scale, scale)
+    return float(values[-1]), float(np.sqrt(covariance[-1, -1]))
+
+
+def _regular(covariance: np.ndarray) -> np.ndarray:
+    return covariance + 1e-12 * np.diag(np.diag(covariance))

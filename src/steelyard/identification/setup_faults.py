@@ -1,14 +1,14 @@
 """Faults of a log's set-up that show as further columns of the regressor, or as changes from block to block.
 
 A tilted base, joint zeros that are elsewhere and torques of a wrong gain are derivatives of the torques at known
-inertias. They compete with the friction laws that real arms have: what one of these predicts better is no fault of the
-set-up. Their uncertainty is that over blocks of time, each left out in turn (jackknife): it holds for correlated noise
-and for what the model lacks. Everything here needs factors of the rows alone.
+inertias. They compete with the friction laws that real arms have, and with friction that changes with time: what one of
+these predicts better is no fault of the set-up. Their uncertainty is that over blocks of time, each left out in turn
+(jackknife): it holds for correlated noise and for what the model lacks. All of it needs factors of the rows alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -18,8 +18,7 @@ from ..distributions import t_ppf
 from ..estimate import Estimate
 from ..model import Model, build_model
 from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
-from ..robot import Robot
-from .folds import Folds, FoldSquares, left_out_errors, solution
+from .folds import Folds, FoldSquares, left_out_errors, solution, trend_of
 from .inputs import Labelled, inertias_of, sources_of
 from .regularisation import link_rows
 from .selection import LINK_DEVIATION
@@ -33,6 +32,8 @@ LEAST_GAIN = 0.005
 """Least part of the squared error of left-out blocks that a fault of the set-up explains."""
 COMPETING = ("off", "Fvv", "Fg", "Fd2", "Fd4")
 """Friction that real arms have beyond the plain model, one law of each kind."""
+UNSEEN_ZERO = np.pi / 4
+"""Zeros are not confirmed where an error of this size would not be certain [rad]."""
 MOST_STEPS = 12
 MOST_PASSES, SMALLEST_STEP, LARGEST_STEP = 30, 1e-4, 10.0
 """Of the search for a gain, which multiplies what other columns explain: relative steps."""
@@ -70,8 +71,11 @@ def setup_errors(
     *,
     without: Collection[tuple[str, str]] = (),
     gains: bool = True,
-) -> tuple[SetupError, ...]:
-    """Return errors of the set-up that explain what friction laws do not, the largest share first.
+) -> tuple[tuple[SetupError, ...], tuple[str, ...]]:
+    """Return errors of the set-up that explain what friction laws do not, and joints whose zeros do not show.
+
+    Errors are in the order in which they joined. A zero does not show if the inertias take up any error of it, as those
+    of the last link do, or if its sigma is large.
 
     Args:
         model: The plain model.
@@ -83,13 +87,15 @@ def setup_errors(
         gains: Whether gains of single joints are tried.
     """
     if "inertia" not in model.effects or model.measured == "difference" or model.payload != "none":
-        return ()
+        return (), ()
     larger = _with_setup_errors(model, estimate, gains)
     equations, folds = equations_of(larger, without=without), Folds(recordings)
     factors = reduce_rows(sources_of(recordings, equations, resolved), blocks=folds.blocks, threads=settings.threads)
-    squares = FoldSquares(factors, equations, folds)
-    rows = link_rows(equations, equations.names, None) / LINK_DEVIATION
-    return tuple(_FaultSearch(model, equations, squares, rows.T @ rows).found())
+    drifting = [_friction_columns(equations, *one) for one in equations.kinds_joints]
+    squares = FoldSquares(factors, equations, folds, trends=[name for own in drifting for name in own])
+    search = _FaultSearch(model, equations, squares, drifting)
+    joined = search.joined()
+    return tuple(search.errors(joined)), tuple(search.unseen_zeros(joined))
 
 
 def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
@@ -104,11 +110,17 @@ def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
 class _FaultSearch:
     """Forward selection among faults of the set-up and friction laws; faults that join are estimated at the end."""
 
-    def __init__(self, model: Model, equations: Equations, squares: FoldSquares, links: np.ndarray) -> None:
-        self._model, self._equations, self._squares, self._links = model, equations, squares, links
+    def __init__(
+        self, model: Model, equations: Equations, squares: FoldSquares, drifting: Sequence[Sequence[str]]
+    ) -> None:
+        self._squares = squares
+        links = link_rows(equations, equations.names, None) / LINK_DEVIATION
+        padded = np.insert(links, [links.shape[1] - 1] * (len(squares.names) - len(equations.names)), 0.0, axis=1)
+        self._links = padded.T @ padded
         parameters = {one.name: one for one in equations.model.parameters}
         self._plain: list[int] = []
-        self._rigid = np.array([parameters[name].effect in ("inertia", "Ia") for name in equations.names])
+        rigid = {one.name for one in equations.model.parameters if one.effect in ("inertia", "Ia")}
+        self._rigid = np.array([name in rigid for name in squares.names])
         self._units: dict[tuple[str, int], list[int]] = {}
         for k, name in enumerate(equations.names):
             one = parameters[name]
@@ -118,21 +130,44 @@ class _FaultSearch:
                 self._units[one.effect, one.number] = [k]
             else:
                 self._units.setdefault((one.effect, 0), []).append(k)
+        for number, names in enumerate(drifting):
+            if names:  # Coulomb and viscous friction of a joint change together
+                self._units["trend", number] = [squares.names.index(trend_of(name)) for name in names]
         self._joints = {body.number: body.joint.name for body in model.robot.actuated}
+        self._revolute = [body.number for body in model.robot.actuated if body.joint.kind == "revolute"]
 
-    def found(self) -> Iterator[SetupError]:
-        """Yield the faults that joined, with values and sigmas beside all else that joined."""
-        current, joined = list(self._plain), list[tuple[tuple[str, int], float]]()
+    def joined(self) -> dict[tuple[str, int], float]:
+        """Return the faults and laws that join, with the part of the squared error that each explains."""
+        current, joined = list(self._plain), dict[tuple[str, int], float]()
         left = dict(self._units)
         while left and len(joined) < MOST_STEPS:
             best, share = self._best(current, left)
             if best is None:
                 break
-            joined.append((best, share))
+            joined[best] = share
             current += left.pop(best)
-        for unit, share in joined:
+        return joined
+
+    def errors(self, joined: Mapping[tuple[str, int], float]) -> Iterator[SetupError]:
+        """Yield the faults that joined, with values and sigmas beside all else that joined."""
+        current = self._columns(joined)
+        for unit, share in joined.items():
             if unit[0] in LEAST and (error := self._estimated(unit, current, share)) is not None:
                 yield error
+
+    def unseen_zeros(self, joined: Collection[tuple[str, int]]) -> Iterator[str]:
+        """Yield the revolute joints whose zeros may be far off without being found."""
+        for number in self._revolute:
+            unit = "zero", number
+            if unit in self._units:
+                own = self._units[unit]
+                parts, _ = _left_out_values(self._squares, own, self._columns([*joined, unit]))
+                if CERTAIN * _jackknife_sigma(parts)[0] <= UNSEEN_ZERO:
+                    continue
+            yield self._joints[number]
+
+    def _columns(self, joined: Iterable[tuple[str, int]]) -> list[int]:
+        return [*self._plain, *(k for unit in dict.fromkeys(joined) for k in self._units[unit])]
 
     def _best(self, current: list[int], left: dict[tuple[str, int], list[int]]) -> tuple[tuple[str, int] | None, float]:
         by_fold = self._squares.by_fold(self._squares.weights(current))
@@ -154,13 +189,12 @@ class _FaultSearch:
             squares, ratio = self._scaled(joint, own[0], current)
         parts, value = _left_out_values(squares, own, current)
         value, parts = ratio * (1 + value) - 1, ratio * (1 + parts) - 1  # as they are where no gain was divided by
-        count = len(parts)
-        sigma = np.sqrt((count - 1) / count * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
+        sigma = _jackknife_sigma(parts)
         size = np.linalg.norm(value)
         if not np.isfinite(size) or size < LEAST[unit[0]] or not np.max(np.abs(value) / sigma) > CERTAIN:
             return None
-        half = float(t_ppf(0.975, count - 1)) * sigma
-        names = tuple(self._equations.names[k] for k in own)
+        half = float(t_ppf(0.975, len(parts) - 1)) * sigma
+        names = tuple(self._squares.names[k] for k in own)
         return SetupError(unit[0], joint, tuple(value), tuple(sigma), tuple(half), names, share)
 
     def _scaled(self, joint: str, column: int, current: Sequence[int]) -> tuple[FoldSquares, float]:
@@ -190,6 +224,11 @@ def _left_out_values(squares: FoldSquares, own: Sequence[int], current: Sequence
     by_fold = np.concatenate([by_fold, np.zeros_like(by_fold[:1])])  # nothing is left out last
     *_, values = left_out_errors(by_fold, others, [list(own)], np.zeros(by_fold.shape[1:]))
     return values[:-1], values[-1]
+
+
+def _jackknife_sigma(parts: np.ndarray) -> np.ndarray:
+    """Return standard deviations (k,) from values with each block left out (folds, k)."""
+    return np.sqrt((len(parts) - 1) / len(parts) * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
 
 
 FRICTION_CHANGED, FRICTION_DIFFERS = 0.1, 0.03
@@ -238,9 +277,9 @@ def friction_changes(observations: Observations, equations: Equations, estimate:
     own = dict(zip(estimate.columns, estimate.values, strict=True))
     for kind, joint in equations.kinds_joints:
         columns = _friction_columns(equations, kind, joint)
-        if columns is None:
+        if not columns:
             continue
-        coulomb, viscous = columns
+        coulomb, *viscous = columns
         by_recording: dict[str, list[tuple[float, float, float]]] = {}
         levels = []
         for factor in observations.factors:
@@ -257,22 +296,21 @@ def friction_changes(observations: Observations, equations: Equations, estimate:
                 (float(factor.block), float(direction @ residual) / size, size)
             )
             friction = own.get(coulomb, 0.0) * direction
-            if viscous in factor.columns:
-                friction = friction + own.get(viscous, 0.0) * factor.triangle[:, factor.columns.index(viscous)]
+            for name in set(viscous) & set(factor.columns):
+                friction = friction + own.get(name, 0.0) * factor.triangle[:, factor.columns.index(name)]
             levels.append((float(direction @ friction), size))
         level = sum(one for one, _ in levels) / max(sum(size for _, size in levels), 1e-300)
         if level > 0:
             yield from _changes(joint, kind, by_recording, level)
 
 
-def _friction_columns(equations: Equations, kind: str, joint: str) -> tuple[str, str] | None:
-    """Return the columns of Coulomb and viscous friction of an equation; None if it has no Coulomb friction."""
+def _friction_columns(equations: Equations, kind: str, joint: str) -> tuple[str, ...]:
+    """Return the columns of Coulomb and viscous friction of an equation; none if it has no Coulomb friction."""
     side = "l" if kind == "joint" else "m"
-    named = {(one.effect, one.joint): one.name for one in equations.model.parameters}
-    coulomb = named.get((f"Fc{side}", joint))
-    if coulomb is None or coulomb not in equations.names:
-        return None
-    return coulomb, named.get((f"Fv{side}", joint), "")
+    named = {(one.effect, one.joint): one.name for one in equations.model.parameters if one.name in equations.names}
+    if (f"Fc{side}", joint) not in named:
+        return ()
+    return tuple(named[law, joint] for law in (f"Fc{side}", f"Fv{side}") if (law, joint) in named)
 
 
 def _changes(
@@ -360,41 +398,3 @@ def _least_squares(rows: np.ndarray) -> tuple[np.ndarray, float]:
     values = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=1e-10)[0]
     rest = rows[:, -1] - rows[:, :-1] @ values
     return values, float(rest @ rest)
-
-
-FILE_DEVIATION = 0.2
-"""Relative deviation of a right robot file's links."""
-
-
-def payload_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) -> tuple[float, float] | None:
-    """Return mass and sigma of a body at the end of the arm that the robot file does not have; None if it has no links.
-
-    Args:
-        equations: Model and base parameters.
-        estimate: Estimate of them all, with its covariance.
-        robot: The robot whose link inertias are known to about a fifth.
-    """
-    model = equations.model
-    if "inertias" not in robot.carries or "inertia" not in model.effects or model.payload != "none":
-        return None
-    span = equations.payload_span(estimate.columns)
-    if not span[:, -1].any():  # its mass bears on no torque
-        return None
-    # Rows of the data, and of links near those of the file, which the load is not part of.
-    root = np.linalg.cholesky(np.linalg.inv(_regular(estimate.covariance))).T
-    drawn = link_rows(equations, estimate.columns, robot) / FILE_DEVIATION
-    size = span.shape[1]
-    data = np.hstack([root, root @ span, (root @ estimate.values)[:, None]])
-    file = np.hstack([drawn[:, :-1], np.zeros((len(drawn), size)), drawn[:, -1:]])
-    stacked = np.vstack([data, file])
-    scale = np.linalg.norm(stacked[:, :-1], axis=0)
-    scale[scale == 0] = 1.0
-    left, sizes, right = np.linalg.svd(stacked[:, :-1] / scale, full_matrices=False)
-    inside = sizes > 1e-9 * sizes[0]
-    values = (right[inside].T / sizes[inside] @ (left[:, inside].T @ stacked[:, -1])) / scale
-    covariance = (right[inside].T / sizes[inside] ** 2) @ right[inside] / np.outer(scale, scale)
-    return float(values[-1]), float(np.sqrt(covariance[-1, -1]))
-
-
-def _regular(covariance: np.ndarray) -> np.ndarray:
-    return covariance + 1e-12 * np.diag(np.diag(covariance))

@@ -145,7 +145,7 @@ def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> R
     if roles.count("q") != 1 and not (not robot.bodies and "pose" in roles):
         raise RecordingError(
             f"{tables[0].path}: no positions are declared; say which columns they are with q = ... in [recording]; "
-            f"columns: {names_text(tables[0].names)}"
+            f"columns: {names_text(tables[0].names)}{_left_out(tables[0])}"
         )
     time = builder.time()
     for table, columns in zip(tables, builder.wanted, strict=True):
@@ -153,6 +153,10 @@ def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> R
             raise RecordingError(f"{table.path}: none of its columns is declared; declare some, or leave the part out")
     wanted = tuple(tuple(columns) for columns in builder.wanted)
     return ReadingPlan(robot, setup, tuple(tables), wanted, tuple(channels), time, tuple(builder.notes))
+
+
+def _left_out(table: Table) -> str:
+    return f"; {table.left_out}" if table.left_out else ""
 
 
 class _Builder:
@@ -173,7 +177,10 @@ class _Builder:
     def channel(self, part: int, channel: ChannelSetup) -> PlannedChannel:
         table = self.tables[part]
         where = f"{table.path}: {channel.label}"
-        columns = selected_columns(channel.columns or channel.label, table.names, where)
+        try:
+            columns = selected_columns(channel.columns or channel.label, table.names, where)
+        except RecordingError as error:
+            raise RecordingError(f"{error}{_left_out(table)}") from error
         columns = self._in_row_order(channel, table, columns, where)
         names = ["" if column is None else table.names[column] for column in columns] if table.named else None
         scale, shift = channel_scale(self.robot, channel, names, len(columns), where)

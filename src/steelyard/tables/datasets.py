@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ..errors import TableError, nearest_match, one_line
@@ -59,12 +59,14 @@ class SampledColumns:
         texts: Datasets of texts that are as long, by name.
         samples: Number of samples.
         remark: What is left out; empty if nothing is.
+        deep: Which datasets have three and more dimensions, and what to do about it; empty if none has.
     """
 
     places: Mapping[str, Place]
     texts: Mapping[str, Dataset]
     samples: int
     remark: str
+    deep: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class DatasetTree:
         skipped: How many objects are left out by reason.
         dotted: Whether names are joined by points instead of slashes.
         reversed_axes: Whether the axes of arrays are in reverse order.
+        deep: Shapes of datasets of three and more dimensions, which are no columns, by path.
     """
 
     path: str
@@ -86,6 +89,7 @@ class DatasetTree:
     skipped: Mapping[str, int]
     dotted: bool = False
     reversed_axes: bool = False
+    deep: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def sampled_columns(tree: DatasetTree, group: str | None) -> SampledColumns:
@@ -98,7 +102,9 @@ def sampled_columns(tree: DatasetTree, group: str | None) -> SampledColumns:
     chosen, within = _in_group(tree, group)
     numeric = [dataset for dataset in chosen if not dataset.text]
     if not numeric:
-        raise TableError(f"{tree.path}: there are no numbers in it; datasets of samples are expected")
+        deep = _deep_text(tree)
+        found = f"there are no columns in it; {deep}" if deep else "there are no numbers in it"
+        raise TableError(f"{tree.path}: {found}; datasets of samples are expected")
     if group != WHOLE_FILE:
         _refuse_several(tree, numeric)
     samples = max(max(dataset.shape) for dataset in numeric)
@@ -109,7 +115,7 @@ def sampled_columns(tree: DatasetTree, group: str | None) -> SampledColumns:
             check_width(len(places), tree.path)
     texts = {_name(tree, d.path, within): d for d in chosen if d.text and d.shape == (samples,)}
     other = [_name(tree, d.path, within)[:_SHOWN] for d in numeric if samples not in d.shape]
-    return SampledColumns(places, texts, samples, _remark(other, tree.skipped, samples))
+    return SampledColumns(places, texts, samples, _remark(other, tree.skipped, samples), _deep_text(tree))
 
 
 def _in_group(tree: DatasetTree, group: str | None) -> tuple[list[Dataset], str]:
@@ -191,6 +197,17 @@ def _name(tree: DatasetTree, path: str, within: str) -> str:
 def _printable(name: str) -> str:
     # A damaged name can hold halves of letters that nothing can print.
     return name.encode("utf-8", "replace").decode()
+
+
+def _deep_text(tree: DatasetTree) -> str:
+    """Return which datasets have too many dimensions for columns, and what to do about it."""
+    if not tree.deep:
+        return ""
+    shapes = [f"{_name(tree, path, '')[:_SHOWN]} ({' x '.join(map(str, tree.deep[path]))})" for path in tree.deep]
+    return one_line(
+        f"of three and more dimensions, and so left out: {first_named(shapes, most=4)}; if these are episodes of one "
+        "length, write each to a file of its own (samples x joints)"
+    )
 
 
 def _remark(other: list[str], skipped: Mapping[str, int], samples: int) -> str:

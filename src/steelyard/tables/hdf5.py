@@ -58,7 +58,7 @@ def open_hdf5(path: Path, options: TextOptions, matlab: bool = False) -> Table:
             log.bytes_done = size * done // content.samples
             yield Block(columns)
 
-    return Table(str(path), tuple(content.places), True, read)
+    return Table(str(path), tuple(content.places), True, read, left_out=content.deep)
 
 
 def hdf5_columns(path: Path, options: TextOptions, matlab: bool = False) -> NamedColumns:
@@ -84,7 +84,8 @@ def _tree(path: Path, matlab: bool) -> DatasetTree:
     _close(path)
     datasets = [_dataset(entry) for entry in found["datasets"]]
     _check_size(path, datasets)
-    return DatasetTree(str(path), datasets, found["groups"], found["skipped"], dotted=matlab, reversed_axes=matlab)
+    deep = {name: tuple(shape[::-1] if matlab else shape) for name, shape in found["deep"]}
+    return DatasetTree(str(path), datasets, found["groups"], found["skipped"], matlab, matlab, deep)
 
 
 def _dataset(entry: Mapping[str, Any]) -> Dataset:

@@ -28,6 +28,9 @@ LEAST_MEMORY = 1 << 30
 MEMORY_PER_BYTE = 4
 """Address space that a request may take: ``LEAST_MEMORY`` and this many times the size of the file."""
 CHUNK_CACHE = 1 << 25
+MOST_DEEP = 20
+"""Datasets of three and more dimensions that are named."""
+_DEEP = "of three and more dimensions"
 _MATLAB_HIDDEN = ("#refs#", "#subsystem#")
 _MATLAB_OTHER = ("char", "cell", "function_handle", "string", "table", "datetime")
 
@@ -59,10 +62,14 @@ class Files:
 
 
 def listed(file: Any) -> dict[str, Any]:
-    """Return the datasets of a file that may be columns, its groups, and how many objects are left out by reason."""
+    """Return the datasets of a file that may be columns, its groups, and how many objects are left out by reason.
+
+    Datasets of three and more dimensions are named with their shapes: episodes of one length may be stacked in them.
+    """
     datasets: list[dict[str, Any]] = []
     groups: list[str] = []
     skipped: dict[str, int] = {}
+    deep: list[tuple[str, list[int]]] = []
     for path, item in _objects(file, skipped):
         if path is None:
             continue
@@ -74,9 +81,11 @@ def listed(file: Any) -> dict[str, Any]:
         found = _dataset(path, item)
         if isinstance(found, str):
             skipped[found] = skipped.get(found, 0) + 1
+            if found == _DEEP and len(deep) < MOST_DEEP:
+                deep.append((path, [int(length) for length in item.shape]))
         else:
             datasets.append(found)
-    return {"datasets": datasets, "groups": groups, "skipped": skipped}
+    return {"datasets": datasets, "groups": groups, "skipped": skipped, "deep": deep}
 
 
 def _objects(file: Any, skipped: dict[str, int]) -> Iterator[tuple[str | None, Any]]:
@@ -128,7 +137,7 @@ def _dataset(path: str, item: Any) -> dict[str, Any] | str:
     if _is_foreign_to_matlab(item):
         return "of texts, cells or objects"
     if len(shape) > 2:
-        return "of three and more dimensions"
+        return _DEEP
     text = _is_text(item)
     fields = _fields(dtype)
     if not text and dtype.kind not in "fiub" and not fields:

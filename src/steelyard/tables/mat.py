@@ -54,6 +54,7 @@ class _File:
         texts: Lists of texts by path.
         groups: Paths of the structures.
         skipped: How many variables are left out by reason.
+        deep: Shapes of those of three and more dimensions, by path.
         count: Variables seen.
     """
 
@@ -63,6 +64,7 @@ class _File:
     texts: dict[str, list[str]] = field(default_factory=dict)
     groups: list[str] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
+    deep: dict[str, tuple[int, ...]] = field(default_factory=dict)
     count: int = 0
 
     def skip(self, why: str) -> None:
@@ -91,7 +93,7 @@ def open_mat(path: Path, options: TextOptions) -> Table:
             log.bytes_done = size * last // content.samples
             yield Block(tuple(_numbers(file, places[k], first, last) for k in wanted))
 
-    return Table(str(path), tuple(content.places), True, read)
+    return Table(str(path), tuple(content.places), True, read, left_out=content.deep)
 
 
 def mat_columns(path: Path, options: TextOptions) -> NamedColumns:
@@ -120,7 +122,7 @@ def _numbers(file: _File, place: Place, first: int, last: int) -> np.ndarray:
 def _tree(path: Path, file: _File) -> DatasetTree:
     datasets = [Dataset(name, array.shape, array.itemsize, False, (), ()) for name, array in file.arrays.items()]
     datasets += [Dataset(name, (len(texts),), 1, True, (), ()) for name, texts in file.texts.items()]
-    return DatasetTree(str(path), datasets, file.groups, file.skipped, dotted=True)
+    return DatasetTree(str(path), datasets, file.groups, file.skipped, dotted=True, deep=file.deep)
 
 
 def _read(path: Path) -> _File:
@@ -230,6 +232,8 @@ def _numeric(
     axes = (*axes, 1, 1)[: max(2, len(axes))]
     if complex_ or len(axes) > 2:
         file.skip("of complex numbers" if complex_ else "of three and more dimensions")
+        if len(axes) > 2:
+            file.deep[path] = axes
         return
     if math.prod(axes) < 2:
         file.skip("of single values, or empty")

@@ -101,6 +101,7 @@ class Table:
         read: Given column numbers (from 0) and a log to fill, returns the blocks.
         described: What the file says of itself (see ``write_recording``).
         on_disk: Whether ``path`` is a file with a hash and a size.
+        left_out: What may hold a column that is missed, and how to get at it; empty if nothing does.
     """
 
     path: str
@@ -109,6 +110,7 @@ class Table:
     read: Callable[[Sequence[int], ReadLog], Iterator[Block]]
     described: Mapping[str, Any] = field(default_factory=dict)
     on_disk: bool = True
+    left_out: str = ""
 
 
 def check_width(columns: int, path: str) -> None:
