@@ -1,0 +1,149 @@
+"""Manifests: which logs of which units of a fleet there are.
+
+A CSV file has one row for each log, a TOML file one ``[[log]]`` table, with the same keys; paths are relative to the
+manifest. What its models have in common is declared once for each robot: ``[model.ROBOT]`` in a TOML file.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from ..configuration import Section, kind_of, located, text, texts, toml_file
+from ..errors import ConfigError
+from ..files import decoded, file_bytes, robot_file
+from ..identification import SCHEMA
+from ..text import short_repr
+
+NEEDED, OPTIONAL = ("robot", "serial", "date", "files"), ("payload", "config")
+"""Keys of a log."""
+LARGEST = 64_000_000
+"""Bytes of a manifest."""
+
+
+@dataclass(frozen=True)
+class FleetLog:
+    """A log of one unit.
+
+    Attributes:
+        robot: Name or file of its robot.
+        serial: Serial number of the unit.
+        date: When it was recorded.
+        files: Its files.
+        payload: Name of the payload it carried; empty if none.
+        config: File that says what its columns are; None if it says so itself.
+        place: Where the manifest names it.
+    """
+
+    robot: str
+    serial: str
+    date: datetime
+    files: tuple[Path, ...]
+    payload: str
+    config: Path | None
+    place: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The logs of a fleet.
+
+    Attributes:
+        logs: The logs, in the order of the file.
+        models: What is declared of each robot's model and filter.
+    """
+
+    __repr__ = short_repr
+
+    logs: tuple[FleetLog, ...]
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        ConfigError: If it cannot be read, lacks a key, or has a date that is none.
+    """
+    models: dict[str, Mapping[str, Any]] = {}
+    if path.suffix.lower() == ".toml":
+        with toml_file(path, "the manifest", ConfigError) as file:
+            file.check_keys(("log", "model"))
+            logs = [_log(part, path.parent) for part in file.sections("log")]
+            for name, part in file.section("model").named_sections().items():
+                part.values({key: kind_of(kind) for key, kind in SCHEMA.items()})
+                models[name] = dict(part.table)
+    else:
+        with located(str(path), ConfigError):
+            logs = list(_csv_logs(path))
+    if not logs:
+        raise ConfigError(f"the manifest '{path}' names no log; needed is a row (CSV) or a [[log]] (TOML) for each")
+    unused = [name for name in models if name not in {log.robot for log in logs}]
+    if unused:
+        raise ConfigError(f"{path}: [model.{unused[0]}] is of no log's robot; name it as the logs do")
+    return Manifest(tuple(logs), models)
+
+
+def _csv_logs(path: Path) -> Iterator[FleetLog]:
+    content = decoded(file_bytes(path, "the manifest", ConfigError, LARGEST), ConfigError)
+    lines = content.split("\n")
+    separator = ";" if lines[0].count(";") > lines[0].count(",") and '"' not in lines[0] else ","
+    try:
+        rows = list(csv.reader(lines, delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise ConfigError(f"not a table of comma-separated values ({error}); save it as CSV") from error
+    header = [name.strip() for name in rows[0]]
+    Section(dict.fromkeys(header), "header", ConfigError).check_keys((*NEEDED, *OPTIONAL))
+    missing = [name for name in NEEDED if name not in header]
+    if missing:
+        raise ConfigError(f"no column {', '.join(missing)}; needed are {', '.join(NEEDED)} (and {', '.join(OPTIONAL)})")
+    for number, row in enumerate(rows[1:], 2):
+        cells = [cell.strip() for cell in row]
+        if not any(cells):
+            continue
+        if len(cells) != len(header):
+            raise ConfigError(
+                f"line {number} has {len(cells)} cells, the header {len(header)}; quote cells with commas"
+            )
+        table: dict[str, Any] = {key: cell for key, cell in zip(header, cells, strict=True) if cell}
+        table["files"] = [name.strip() for name in table.get("files", "").split(";") if name.strip()]
+        yield _log(Section(table, f"line {number}", ConfigError), path.parent)
+
+
+def _log(part: Section, folder: Path) -> FleetLog:
+    part.check_keys((*NEEDED, *OPTIONAL))
+    config = part.optional("config", text)
+    robot = part.get("robot", text)
+    file = robot_file(robot)
+    return FleetLog(
+        robot if file is None or Path(robot).is_absolute() or not (folder / robot).exists() else str(folder / robot),
+        part.get("serial", _name),
+        part.get("date", _moment),
+        tuple(folder / name for name in part.get("files", texts)),
+        part.get("payload", text, "none").replace("none", ""),
+        None if config is None else folder / config,
+        part.where,
+    )
+
+
+def _name(value: Any) -> str:
+    """A text or a whole number."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise ValueError("a serial number, as a text or a whole number")
+    return str(value)
+
+
+def _moment(value: Any) -> datetime:
+    """A date as ISO 8601 has it; one without a time zone is taken as UTC."""
+    try:
+        if isinstance(value, date) and not isinstance(value, datetime):
+            found = datetime(value.year, value.month, value.day)
+        else:
+            found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError("a date such as 2026-03-31 or 2026-03-31T22:15") from None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
