@@ -33,6 +33,7 @@ class Change:
         cause: Name of the cause.
         delta: Change of the cause's own quantities (r,); if it grows, that until the last log.
         sigma: Their standard deviations (r,).
+        share: Mean part of it that the unit's logs have.
         p: Probability of such an alarm, anywhere in the fleet, by chance.
     """
 
@@ -42,6 +43,7 @@ class Change:
     cause: str
     delta: tuple[float, ...]
     sigma: tuple[float, ...]
+    share: float
     p: float
 
 
@@ -105,7 +107,8 @@ def _changes_of(
         one = hypotheses[best]
         delta, sigma = tests.estimate(one)
         known.append(one)
-        yield Change(unit, one.first, one.grows, one.cause, tuple(delta), tuple(sigma), chances[best] * count)
+        share, p = float(one.weights.mean()), chances[best] * count
+        yield Change(unit, one.first, one.grows, one.cause, tuple(delta.tolist()), tuple(sigma.tolist()), share, p)
 
 
 class _Tests:
@@ -141,7 +144,7 @@ class _Tests:
 
     def chance(self, one: _Hypothesis) -> float:
         """Return the probability of a larger score by chance."""
-        score, information = self._parts(one)
+        score, information = _unit_free(*self._parts(one))[:2]
         values, vectors = np.linalg.eigh(information)
         seen = values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
         if not seen.any():
@@ -151,9 +154,16 @@ class _Tests:
 
     def estimate(self, one: _Hypothesis) -> tuple[np.ndarray, np.ndarray]:
         """Return the change (r,) and its standard deviations (r,)."""
-        score, information = self._parts(one)
+        score, information, scale = _unit_free(*self._parts(one))
         covariance = np.linalg.pinv(information, rcond=DEPENDENT, hermitian=True)
-        return covariance @ score, np.sqrt(np.diagonal(covariance))
+        return scale * (covariance @ score), scale * np.sqrt(np.diagonal(covariance))
+
+
+def _unit_free(score: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return score and information with a diagonal of ones, so that units do not decide what is seen, and scales."""
+    diagonal = np.diagonal(information)
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    return scale * score, information * np.outer(scale, scale), scale
 
 
 @dataclass(frozen=True, eq=False)

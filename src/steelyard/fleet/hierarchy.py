@@ -136,9 +136,9 @@ class Hierarchy:
         That variances between units are estimated too counts twice: they draw by a wrong part, and the part by which
         they seem to be drawn is wrong (Prasad and Rao, 1990).
         """
-        P = np.diagonal(self.unit_score_covariance, axis1=1, axis2=2)
+        P, V = (np.diagonal(one, axis1=1, axis2=2) for one in (self.unit_score_covariance, self._on_common[0]))
         variance = 1 / np.maximum(np.diagonal(self._information_on_variances), np.finfo(float).tiny)
-        estimated = 2 * variance * P * (1 - self.between_units * P) ** 2
+        estimated = 2 * variance * P * (1 - self.between_units * V) ** 2
         return np.sqrt(np.diagonal(self.unit_covariance, axis1=1, axis2=2) + estimated)
 
     @cached_property
@@ -175,6 +175,16 @@ class Hierarchy:
         along = np.einsum("kl,lij->kij", weights, W)
         direct = np.einsum("kl,ml,lij->kimj", weights, weights, W)
         return score, direct - np.einsum("kia,ab,mbj->kimj", along, self.unit_covariance[unit], along)
+
+    def updated(self, log: LogInformation) -> tuple[np.ndarray, np.ndarray]:
+        """Return parameters (c,) and sigmas (c,) of a unit with one more log, common arm and variances as they are."""
+        W, w = _through(log.J[None], log.h[None], self.between_logs)
+        A, a = self._of_units[0][log.unit] + W[0], self._of_units[1][log.unit] + w[0]
+        V, v = _through(A[None], a[None], self.between_units)
+        drawn = np.eye(len(a)) - self.between_units[:, None] * V[0]
+        values = self.common + self.between_units * (v[0] - V[0] @ self.common)
+        covariance = np.diag(self.between_units) @ drawn.T + drawn @ self.common_covariance @ drawn.T
+        return values, np.sqrt(np.diagonal(covariance))
 
     def single_units(self) -> tuple[np.ndarray, np.ndarray]:
         """Return parameters (U, c) and sigmas (U, c) of units from their own logs alone; NaN where they show none."""

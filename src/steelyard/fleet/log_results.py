@@ -18,7 +18,7 @@ import numpy as np
 from ..archive import ArchiveError, read_arrays
 from ..errors import RecordingError, SteelyardError
 from ..estimate import group_of
-from ..files import file_hash, files_of, opened_aside
+from ..files import cannot_read, file_hash, opened_aside
 from ..identification import Settings, fit_arm, settings_from_table
 from ..identification.fitting import ArmFit
 from ..identification.inputs import arm_of, model_of
@@ -69,6 +69,7 @@ class LogResult:
 
     Attributes:
         reason: Why the log is left out; empty if it is not.
+        is_final: Whether the same bytes would give the same again; a missing file or too little memory may be mended.
         columns: Names of the base columns.
         rows: Weighted rows ``[W y]`` (k, c + 1) with noise of variance 1: its information.
         error: Relative error of the fit, all joints [%].
@@ -81,6 +82,7 @@ class LogResult:
     __repr__ = short_repr
 
     reason: str = ""
+    is_final: bool = True
     columns: tuple[str, ...] = ()
     rows: np.ndarray = field(default_factory=lambda: np.zeros((0, 1)))
     error: float = float("nan")
@@ -91,14 +93,12 @@ class LogResult:
 
 
 def log_hash(log: FleetLog) -> str:
-    """Return the SHA-256 of a log's bytes and of what says how to read them; the reason if they cannot be read.
+    """Return the SHA-256 of a log's bytes and of what says how to read them.
 
     Raises:
         OSError: If a file cannot be read.
     """
-    paths = [*log.files, *([] if log.config is None else [log.config])]
-    parts = [file_hash(file) for path in paths for file in files_of(path)]
-    return hashlib.sha256(json.dumps([parts, log.payload]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([*map(file_hash, log.paths), log.payload]).encode()).hexdigest()
 
 
 def declared_model(log: FleetLog, table: Mapping[str, Any]) -> DeclaredModel:
@@ -125,15 +125,15 @@ def result_of(model: DeclaredModel, log: FleetLog) -> LogResult:
     except SteelyardError as error:
         return LogResult(str(error))
     except OSError as error:
-        return LogResult(f"cannot be read ({error.strerror or error})")
+        return LogResult(cannot_read(error), is_final=False)
     except MemoryError:
-        return LogResult("not enough memory for this log; give each worker more with --memory, or use fewer")
+        return LogResult("needs more memory than a worker has; give each more with --memory", is_final=False)
 
 
 def _result(model: DeclaredModel, log: FleetLog) -> LogResult:
     robot, settings = load_robot(model.robot), model.settings
     recordings = _usable(robot, log)
-    equations = _equations_of(model, loaded=bool(log.payload))
+    equations = known_equations(model, loaded=bool(log.payload))
     fitted = fit_arm(robot, recordings, settings, equations=equations)
     estimate, noise = fitted.fit.estimate, fitted.fit.noise
     error = combined([evaluate(one, estimate, noise, decimated=False) for one in fitted.sources]).relative_percent
@@ -144,6 +144,7 @@ def _result(model: DeclaredModel, log: FleetLog) -> LogResult:
     own = tuple(name for name in equations.names if name not in PAYLOAD_NAMES)
     return LogResult(
         "",
+        True,
         own,
         _information_rows(fitted.fit, equations.names, own),
         error,
@@ -163,7 +164,8 @@ _equations: dict[tuple[str, bool], Equations] = {}
 """Equations of this process, compiled once for each declared model."""
 
 
-def _equations_of(model: DeclaredModel, *, loaded: bool) -> Equations:
+def known_equations(model: DeclaredModel, *, loaded: bool = False) -> Equations:
+    """Return the equations of a declared model, with columns of a payload or without."""
     key = (model.digest, loaded)
     if key not in _equations:
         settings = model.settings

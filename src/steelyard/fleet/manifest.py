@@ -15,7 +15,7 @@ from typing import Any
 
 from ..configuration import Section, kind_of, located, text, texts, toml_file
 from ..errors import ConfigError
-from ..files import decoded, file_bytes, robot_file
+from ..files import decoded, file_bytes, files_of, robot_file
 from ..identification import SCHEMA
 from ..text import short_repr
 
@@ -46,6 +46,12 @@ class FleetLog:
     payload: str
     config: Path | None
     place: str
+
+    @property
+    def paths(self) -> list[Path]:
+        """All that is read of it, in order."""
+        named = [*self.files, *([] if self.config is None else [self.config])]
+        return [file for path in named for file in files_of(path)]
 
 
 @dataclass(frozen=True)
