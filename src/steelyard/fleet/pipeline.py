@@ -97,6 +97,22 @@ class FleetResult:
             for one in result.findings
         ]  # fmt: skip
 
+    def to_html(self, provenance: Mapping[str, str] | None = None) -> str:
+        """Return the report as one HTML document, as run folders have it."""
+        from ..report import page_html
+        from .report import fleet_page  # loaded when used: most fleets are looked at as tables
+
+        return page_html(fleet_page(self, provenance or {}))
+
+    def write_tables(self, folder: Path) -> None:
+        """Write runs, parameters, control charts and findings as Parquet files into a folder."""
+        frames = {
+            "runs": self.runs_frame(), "parameters": self.parameters_frame(), "charts": self.chart_frame(),
+            "findings": self.findings_frame(),
+        }  # fmt: skip
+        for name, frame in frames.items():
+            frame.write_parquet(folder / f"{name}.parquet", compression="zstd", statistics=False)
+
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``result.json``, without what a run folder adds."""
         return plain(
