@@ -79,10 +79,11 @@ def _variation(number: int, robot: RobotFleet) -> PageSection:
          one.unit]
         for k, one in enumerate(robot.parameters)
     ]  # fmt: skip
-    table = DataTable(
-        f"variation-{number}", _VARIATION, rows, "The common arm, and the standard deviations of its units from it (with 95 % intervals) and of logs from "
-        "their units, by restricted likelihood.", digits=4,
-    )  # fmt: skip
+    text = (
+        "The common arm, and the standard deviations of its units from it (with 95 % intervals) and of logs from their "
+        "units, by restricted likelihood."
+    )
+    table = DataTable(f"variation-{number}", _VARIATION, rows, text, digits=4)
     widest = names[int(np.argmax(percent[0]))] if names else ""
     said = f" {widest} varies most: {percent[0].max():.3g} %." if names else ""
     caption = f"How far units vary, parameters that are known to be other than zero, with 95 % intervals.{said}"
