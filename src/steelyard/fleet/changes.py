@@ -33,7 +33,6 @@ class Change:
         cause: Name of the cause.
         delta: Change of the cause's own quantities (r,); if it grows, that until the last log.
         sigma: Their standard deviations (r,).
-        share: Mean part of it that the unit's logs have.
         p: Probability of such an alarm, anywhere in the fleet, by chance.
     """
 
@@ -43,7 +42,6 @@ class Change:
     cause: str
     delta: tuple[float, ...]
     sigma: tuple[float, ...]
-    share: float
     p: float
 
 
@@ -107,8 +105,8 @@ def _changes_of(
         one = hypotheses[best]
         delta, sigma = tests.estimate(one)
         known.append(one)
-        share, p = float(one.weights.mean()), chances[best] * count
-        yield Change(unit, one.first, one.grows, one.cause, tuple(delta.tolist()), tuple(sigma.tolist()), share, p)
+        values = tuple(delta.tolist()), tuple(sigma.tolist())
+        yield Change(unit, one.first, one.grows, one.cause, *values, chances[best] * count)
 
 
 class _Tests:
@@ -181,12 +179,18 @@ class ControlChart:
     limit: float
 
 
-def control_chart(hierarchy: Hierarchy, false_alarms: float = 0.05) -> ControlChart:
-    """Return the chart of a fleet with limits that it crosses by chance, anywhere, at the rate allowed."""
+def control_chart(hierarchy: Hierarchy, units: np.ndarray, false_alarms: float = 0.05) -> ControlChart:
+    """Return the chart of a fleet with limits that it crosses by chance, anywhere, at the rate allowed.
+
+    Args:
+        hierarchy: The fleet, changes included.
+        units: Parameters of its units before they changed (U, c).
+        false_alarms: Probability that any log of a fleet without changes is beyond the limits.
+    """
     information = np.diagonal(hierarchy.log_score_covariance, axis1=1, axis2=2)
     seen = information > DEPENDENT * information.max(axis=0, initial=0.0)
-    safe = np.where(seen, information, 1.0)
-    values = hierarchy.unit_values[hierarchy.unit_of] + np.where(seen, hierarchy.log_scores / safe, np.nan)
+    safe, middle = np.where(seen, information, 1.0), units[hierarchy.unit_of]
+    values = middle + np.where(seen, hierarchy.scores_beside(middle) / safe, np.nan)
     limit = float(norm_ppf(1 - false_alarms / (2 * max(1, int(seen.sum())))))
     return ControlChart(values, np.where(seen, 1 / np.sqrt(safe), np.nan), limit)
 

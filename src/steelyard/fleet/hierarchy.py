@@ -42,6 +42,14 @@ class LogInformation:
     J: np.ndarray
     h: np.ndarray
 
+    def without(self, directions: np.ndarray) -> LogInformation:
+        """Return what the log shows of all but unknown changes along some directions (c, r)."""
+        known = self.J @ directions
+        scale = 1 / np.sqrt(np.maximum(np.sum(directions * known, axis=0), np.finfo(float).tiny))
+        known, along = known * scale, directions * scale
+        pulled = np.linalg.pinv(along.T @ known, rcond=1e-9, hermitian=True) @ known.T
+        return LogInformation(self.unit, self.J - known @ pulled, self.h - pulled.T @ (along.T @ self.h))
+
 
 def information_of_rows(unit: int, rows: np.ndarray) -> LogInformation:
     """Return the information in weighted rows ``[W y]`` (k, c + 1) with noise of variance 1."""
@@ -149,8 +157,12 @@ class Hierarchy:
     @cached_property
     def log_scores(self) -> np.ndarray:
         """Scores of the logs: derivatives of the likelihood by their deviations from their units (N, c)."""
+        return self.scores_beside(self.unit_values[self.unit_of])
+
+    def scores_beside(self, values: np.ndarray) -> np.ndarray:
+        """Return the scores of the logs (N, c) where their units' parameters are values (N, c)."""
         W, w = self._of_logs
-        return w - np.einsum("nij,nj->ni", W, self.unit_values[self.unit_of])
+        return w - np.einsum("nij,nj->ni", W, values)
 
     @cached_property
     def log_score_covariance(self) -> np.ndarray:
@@ -245,18 +257,22 @@ def _log_volume(J: np.ndarray, variances: np.ndarray) -> float:
     return float(np.linalg.slogdet(np.eye(len(variances)) + J * variances)[1].sum())
 
 
-def fit_hierarchy(logs: Sequence[LogInformation], sizes: np.ndarray) -> Hierarchy:
+def fit_hierarchy(
+    logs: Sequence[LogInformation], sizes: np.ndarray, variances: tuple[np.ndarray, np.ndarray] | None = None
+) -> Hierarchy:
     """Estimate the common arm, its units and their variances by restricted likelihood.
 
     Args:
         logs: What each log shows; together they show every parameter.
-        sizes: Sizes of the parameters (c,), for a first guess.
+        sizes: Sizes of the parameters (c,), for a first guess of the variances.
+        variances: A better guess of those between units and between logs, of a fit of nearly the same logs.
     """
     unit_of = np.array([log.unit for log in logs])
     J, h = np.array([log.J for log in logs]), np.array([log.h for log in logs])
     several = len(unit_of) > len(set(unit_of.tolist()))
     first = (START * np.asarray(sizes, dtype=float)) ** 2
-    found = Hierarchy(unit_of, J, h, first, first if several else np.zeros_like(first))
+    between = variances or (first, first if several else np.zeros_like(first))
+    found = Hierarchy(unit_of, J, h, *between)
     for iteration in range(1, MOST_ITERATIONS + 1):
         after = next(
             (one for exponent in EXPONENTS if (one := _improved(found, exponent, iteration)).is_likelier(found)), None

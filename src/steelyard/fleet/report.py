@@ -122,7 +122,7 @@ def _drifts(number: int, robot: RobotFleet) -> Iterator[PageSection]:
 def _places(robot: RobotFleet, change: Change) -> tuple[int, ...]:
     """Return the parameters that show a change: its own, for a payload those furthest beyond their limits."""
     if change.cause != PAYLOAD:
-        return robot.causes[change.cause]
+        return robot.places_of(change.cause)
     mine = robot.hierarchy.unit_of == change.unit
     units = robot.hierarchy.unit_values[change.unit]
     beyond = np.nanmax(np.abs(robot.chart.values[mine] - units) / robot.chart.sigma[mine], axis=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,8 @@ from .manifest import FleetLog
 
 UNSEEN = 1e-9
 """A parameter that all logs together show to a smaller part of its own information, beside the others, is not seen."""
+MOST_ROUNDS = 3
+"""Of looking for changes that others hide."""
 PAYLOAD = "payload"
 MASS = INERTIAL_NAMES.index("M")
 SLOPE_SIGMAS = 4.0
@@ -68,11 +70,11 @@ class RobotFleet:
         serials: Serial numbers of the units.
         parameters: Base parameters that the logs show.
         unseen: Names of those that no log shows.
-        hierarchy: Common arm, units and variances.
+        hierarchy: Common arm, units and variances, without what has changed.
         changes: Changes and differences of units.
         chart: Parameters of every log with control limits.
         slopes: Friction over the temperature of its joint, where recorded.
-        causes: Places of the parameters of each cause that was looked for, but for the payload.
+        directions: In which directions (c, r) each cause that was looked for changes the parameters.
     """
 
     __repr__ = short_repr
@@ -87,12 +89,30 @@ class RobotFleet:
     changes: tuple[Change, ...]
     chart: ControlChart
     slopes: tuple[Slope, ...]
-    causes: Mapping[str, tuple[int, ...]]
+    directions: Mapping[str, np.ndarray]
 
     @cached_property
     def findings(self) -> tuple[FleetFinding, ...]:
         """What is worth a look, the most certain first."""
         return tuple(self._finding(change) for change in self.changes)
+
+    def places_of(self, cause: str) -> tuple[int, ...]:
+        """Return the places of the parameters that a cause changes."""
+        return tuple(np.flatnonzero(self.directions[cause].any(axis=1)).tolist())
+
+    @cached_property
+    def unit_values(self) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters (U, c) of units before they changed, drawn to the common arm, and their sigmas (U, c).
+
+        A unit that differs from all others is not drawn in that.
+        """
+        values, variance = self.hierarchy.unit_values.copy(), self.hierarchy.unit_sigma**2
+        for change in self.changes:
+            if not change.first:
+                directions = self.directions[change.cause]
+                values[change.unit] += directions @ change.delta
+                variance[change.unit] += np.sum((directions * change.sigma) ** 2, axis=1)
+        return values, np.sqrt(variance)
 
     def logs_of(self, unit: int) -> list[FleetLog]:
         """Return the logs of a unit in the order of their dates."""
@@ -122,7 +142,7 @@ class RobotFleet:
     def parameter_rows(self) -> Iterator[dict[str, Any]]:
         """Yield every parameter of every unit, and of the common arm, a row each."""
         fit, (low, high) = self.hierarchy, self.hierarchy.variance_interval()
-        values, sigma = fit.unit_values, fit.unit_sigma
+        values, sigma = self.unit_values
         alone, alone_sigma = fit.single_units()
         common_sigma = np.sqrt(np.diagonal(fit.common_covariance))
         for j, one in enumerate(self.parameters):
@@ -169,7 +189,7 @@ class RobotFleet:
             text = f"{who} moves as with a payload of {value:.3g} +- {sigma:.2g} kg that was not declared, {since}"
             remedy = "name it in the manifest's column payload, or look for what was mounted or taken off"
         else:
-            places = self.causes[change.cause]
+            places = self.places_of(change.cause)
             if len(places) == 1:
                 value, sigma = change.delta[0], change.sigma[0]
             verb = {"differs": "is not like the others'", "drifts": "drifts", "changed": "has changed"}[code]
@@ -180,7 +200,7 @@ class RobotFleet:
         """Yield by how much each parameter has changed, in per cent where it is known to be other than zero."""
         for j, delta, sigma in zip(places, change.delta, change.sigma, strict=True):
             one, value = self.parameters[j], self.hierarchy.unit_values[change.unit, j]
-            before = self.hierarchy.common[j] if not change.first else value - change.share * delta
+            before = value if change.first else self.hierarchy.common[j]
             if abs(before) > 5 * sigma:
                 yield f"{one.name} {100 * delta / abs(before):+.0f} +- {100 * sigma / abs(before):.1g} %"
             else:
@@ -219,18 +239,51 @@ def analyse(
     total = np.sum([one.J for one in informed], axis=0)
     pooled = np.linalg.solve(total, np.sum([one.h for one in informed], axis=0))
     sizes = np.abs(pooled) + 1 / np.sqrt(np.diagonal(total))
-    hierarchy = fit_hierarchy(informed, sizes)
-    times = np.array([log.date.timestamp() / 86400 for log in logs])
     causes = _causes(equations, parameters)
     directions = {name: np.eye(len(parameters))[:, places] for name, places in causes.items()}
     span = equations.payload_span([one.column for one in parameters])
     directions |= {PAYLOAD: span} if span.any() else {}
-    changes = find_changes(hierarchy, times, directions, false_alarms)
+    times = np.array([log.date.timestamp() / 86400 for log in logs])
+    hierarchy, changes = _without_changes(informed, sizes, times, directions, false_alarms)
+    whole_fleet = replace(hierarchy, J=np.array([one.J for one in informed]), h=np.array([one.h for one in informed]))
+    chart = control_chart(whole_fleet, hierarchy.unit_values, false_alarms)
     unseen = tuple(base[name].name for k, name in enumerate(results[0].columns) if k not in seen)
     return RobotFleet(
-        robot, tuple(logs), tuple(results), serials, parameters, unseen, hierarchy, tuple(changes),
-        control_chart(hierarchy, false_alarms), tuple(_slopes(equations, parameters, hierarchy, results)), causes,
+        robot, tuple(logs), tuple(results), serials, parameters, unseen, hierarchy, tuple(changes), chart,
+        tuple(_slopes(equations, parameters, hierarchy, results)), directions,
     )  # fmt: skip
+
+
+def _without_changes(
+    logs: Sequence[LogInformation],
+    sizes: np.ndarray,
+    times: np.ndarray,
+    directions: Mapping[str, np.ndarray],
+    false_alarms: float,
+) -> tuple[Hierarchy, list[Change]]:
+    """Return the fleet as it was before its changes, and these.
+
+    A payload that one unit carried would widen what all are expected to vary: logs that have changed say nothing of
+    what changed in them, and what that hid is looked for again.
+    """
+    hierarchy, changes = fit_hierarchy(logs, sizes), list[Change]()
+    for _ in range(MOST_ROUNDS):
+        known = {(one.unit, one.cause) for one in changes}
+        new = [
+            one
+            for one in find_changes(hierarchy, times, directions, false_alarms)
+            if (one.unit, one.cause) not in known
+        ]
+        if not new:
+            break
+        changes += new
+        cleaned = list(logs)
+        for one in changes:
+            mine = np.flatnonzero(hierarchy.unit_of == one.unit)
+            for k in mine[one.first :]:
+                cleaned[k] = cleaned[k].without(directions[one.cause])
+        hierarchy = fit_hierarchy(cleaned, sizes, (hierarchy.between_units, hierarchy.between_logs))
+    return hierarchy, sorted(changes, key=lambda one: (one.p, one.unit, one.first))
 
 
 def _seen_columns(total: np.ndarray) -> list[int]:
