@@ -13,7 +13,7 @@ from steelyard.excitation.generations import (
     FEASIBLE,
     PARENTS,
     Candidate,
-    Workers,
+    SearchRun,
     by_merit,
     disturbed,
     generations,
@@ -28,7 +28,7 @@ from steelyard.robot import load_robot
 STARTS = 8
 
 
-class Watched(Workers):
+class Watched(SearchRun):
     """Counts stages, and stops after so many."""
 
     def __init__(self, threads: int = 1, most: int | None = None) -> None:

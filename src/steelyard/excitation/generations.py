@@ -101,7 +101,7 @@ def no_progress(update: SearchProgress) -> None:
     """Report nothing."""
 
 
-class Workers:
+class SearchRun:
     """Threads of the search, and the progress that they report.
 
     Attributes:
@@ -151,7 +151,7 @@ def stages_of(starts: int) -> int:
     return starts + sum(size * len(EARLY) + _finishing(size) * len(LATE) for size in sizes)
 
 
-def generations(problem: Problem, starts: int, seed: int, workers: Workers) -> list[Candidate]:
+def generations(problem: Problem, starts: int, seed: int, workers: SearchRun) -> list[Candidate]:
     """Return the motions of all generations, ordered by number; unfinished ones as they were given up."""
     first, *later = _sizes(starts)
     done = _generation(
@@ -185,7 +185,7 @@ def _finishing(size: int) -> int:
     return -(-size // FINISHED_PART)
 
 
-def _drawn(problem: Problem, number: int, seed: int, workers: Workers) -> Candidate:
+def _drawn(problem: Problem, number: int, seed: int, workers: SearchRun) -> Candidate:
     """Return a random motion: large ones anywhere and small ones in the middle take turns."""
     ready = drawn_motion(problem, np.random.default_rng([seed, number]), workers.stop, *(LARGE, SMALL)[number % 2])
     workers.stage_done()
@@ -198,14 +198,14 @@ def _offspring(problem: Problem, parent: Candidate, number: int, seed: int, turn
     return Candidate(number, parent.number, ready, ready)
 
 
-def _generation(problem: Problem, ready: Sequence[Candidate], workers: Workers) -> list[Candidate]:
+def _generation(problem: Problem, ready: Sequence[Candidate], workers: SearchRun) -> list[Candidate]:
     begun = in_parallel(lambda one: _gone_on(problem, one, EARLY, workers), ready, workers.threads)
     order = sorted(begun, key=lambda one: (one.state.augmented, one.number))
     promising, left = order[: _finishing(len(order))], order[_finishing(len(order)) :]
     return in_parallel(lambda one: _finished(problem, one, workers), promising, workers.threads) + left
 
 
-def _gone_on(problem: Problem, one: Candidate, stages: Sequence[PenaltyStage], workers: Workers) -> Candidate:
+def _gone_on(problem: Problem, one: Candidate, stages: Sequence[PenaltyStage], workers: SearchRun) -> Candidate:
     state = one.state
     for each in stages:
         state = descended(problem, state, [each], workers.stop)
@@ -213,7 +213,7 @@ def _gone_on(problem: Problem, one: Candidate, stages: Sequence[PenaltyStage], w
     return replace(one, state=state)
 
 
-def _finished(problem: Problem, one: Candidate, workers: Workers) -> Candidate:
+def _finished(problem: Problem, one: Candidate, workers: SearchRun) -> Candidate:
     """Return a motion after its late stages.
 
     With a small penalty a motion may pass through an obstacle and be trapped on the other side: then the descent starts

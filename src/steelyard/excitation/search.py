@@ -35,7 +35,7 @@ from .generations import (
     FEASIBLE,
     Candidate,
     SearchCallback,
-    Workers,
+    SearchRun,
     by_merit,
     drawn_motion,
     generations,
@@ -134,12 +134,12 @@ def search(
         DesignError: If no motion was found that keeps all constraints: the constraint that cannot be met is named.
     """
     stop = threading.Event()
-    workers = Workers(stages_of(starts) + FINALISTS * (len(POLISHING) + 1), threads, callback, stop)
+    workers = SearchRun(stages_of(starts) + FINALISTS * (len(POLISHING) + 1), threads, callback, stop)
     with interruptible(stop):
         return _found(problem, certifier, generations(problem, starts, seed, workers), workers)
 
 
-def _found(problem: Problem, certifier: Certifier, begun: Sequence[Candidate], workers: Workers) -> Found:
+def _found(problem: Problem, certifier: Certifier, begun: Sequence[Candidate], workers: SearchRun) -> Found:
     fine = replace(problem, grid=FINER * problem.grid)
     best = by_merit(begun)
     if workers.stop():
@@ -173,7 +173,7 @@ def _hurried(problem: Problem, one: Candidate) -> Candidate:
 
 
 def _finished(
-    problem: Problem, fine: Problem, certifier: Certifier, state: DescentState, workers: Workers
+    problem: Problem, fine: Problem, certifier: Certifier, state: DescentState, workers: SearchRun
 ) -> FeasibleMotion | None:
     spread = tuple(np.repeat(values, FINER, axis=1) / FINER for values in state.multipliers.values)
     multipliers = Multipliers(spread, state.multipliers.penalty, state.multipliers.margins)
