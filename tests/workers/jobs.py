@@ -56,3 +56,15 @@ def until_stopped(opened: Opened, task: Path, stop) -> str:
     while not stop():
         time.sleep(0.01)
     return task.name
+
+
+def behind_gate(opened: Opened, task: tuple[Path, Path, int], stop) -> int:
+    """Say which process runs task 0, which waits until a gate file is there."""
+    gate, begun, number = task
+    if number == 0 and not gate.exists():
+        aside = begun / f"{os.getpid()}.aside"
+        aside.write_text(str(os.getpid()))
+        aside.rename(begun / "0")
+        while not gate.exists():
+            time.sleep(0.01)
+    return number

@@ -118,8 +118,7 @@ def test_an_interrupt_yields_what_tasks_under_way_have(tmp_path, count):
 
 def test_workers_told_to_stop_still_answer_for_every_task(tmp_path):
     with open_workers(workers=2, threads=True) as workers:
-        workers.stop()
-        assert workers.is_stopped
+        workers.stopping.set()
         assert workers.results(jobs.until_stopped, shared(), [tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
 
 

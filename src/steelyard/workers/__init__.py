@@ -13,7 +13,8 @@ from typing import Any, Generic
 
 from ..errors import WorkerError
 from .cluster import Cluster
-from .engines import NotBegunError, Opened, Processes, Result, Run, Task, TaskEngine, Threads, WorkerLostError
+from .engines import NotBegunError, Opened, Processes, Result, Task, TaskEngine, Threads, WorkerLostError
+from .engines import Run as Run
 from .engines import Shared as Shared
 from .engines import Stop as Stop
 
@@ -26,20 +27,12 @@ class Workers:
 
     Attributes:
         count: Tasks that are worked on at the same time, as far as is known when the workers are opened.
+        stopping: Set it to have all tasks, under way or later, end soon with what they have; a signal handler may.
     """
 
     def __init__(self, engine: TaskEngine) -> None:
         self._engine = engine
-        self.count = engine.count
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether tasks were asked to end soon."""
-        return self._engine.stopping.is_set()
-
-    def stop(self) -> None:
-        """Ask all tasks, under way or later, to end soon with what they have; may be called by a signal handler."""
-        self._engine.stopping.set()
+        self.count, self.stopping = engine.count, engine.stopping
 
     def finished(
         self, run: Run[Opened, Task, Result], shared: Shared[Opened], tasks: Sequence[Task]
@@ -68,14 +61,14 @@ class Workers:
                     found = batch.next_finished()
                 except KeyboardInterrupt as error:
                     interrupt = error
-                    self.stop()
+                    self.stopping.set()
                     batch.drop()
                     continue
                 if found is not None:
                     yield found
         finally:
             if batch.is_left:  # the consumer was interrupted, or a task raised: nothing more is begun
-                self.stop()
+                self.stopping.set()
                 batch.drop()
         if interrupt is not None:
             raise interrupt

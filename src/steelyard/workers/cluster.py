@@ -37,7 +37,7 @@ class Cluster(TaskEngine):
         security = distributed.Security()
         _check_address(address, (security.tls_ca_file, security.tls_client_cert, security.tls_client_key))
         self._address, self._killed = address, distributed.KilledWorker
-        self._id, self._told, self._sent = uuid.uuid4().hex, "", {}
+        self._id, self._told, self._sent, self._submitted = uuid.uuid4().hex, "", {}, 0
         self._log = logging.getLogger("distributed.client")
         self._level = self._log.level
         self._log.setLevel(logging.CRITICAL)  # a lost scheduler is an error of one line
@@ -70,8 +70,9 @@ class Cluster(TaskEngine):
         if shared.key not in self._sent:  # a task of its own: Dask makes it again where a lost worker held it
             self._sent = {shared.key: self._client.submit(_as_it_is, shared.data, pure=False)}
         data = self._sent[shared.key]
+        self._submitted += 1  # Dask begins with those of high priority: earlier ones first
         return self._client.submit(
-            _run_on_cluster, shared.key, data, run, task, self._id, __version__, pure=False, key=uuid.uuid4().hex
+            _run_on_cluster, shared.key, data, run, task, self._id, __version__, pure=False, priority=-self._submitted
         )
 
     def watch(self) -> None:

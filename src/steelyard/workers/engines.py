@@ -5,7 +5,6 @@ Shared data are sent to a worker process once as plain data and opened there: co
 
 from __future__ import annotations
 
-import copyreg
 import hashlib
 import multiprocessing
 import os
@@ -17,8 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from io import BytesIO
 from multiprocessing.synchronize import Event
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -38,12 +39,26 @@ Stop = Callable[[], bool]
 """Returns whether a task shall end soon with what it has."""
 
 
+class _Pickler(pickle.Pickler):
+    """Pickles records by their fields: what they cache, such as CasADi expressions, is computed again elsewhere."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, MappingProxyType):
+            return _read_only, (dict(value),)
+        if is_dataclass(value) and not isinstance(value, type):
+            return _record, (type(value), {field.name: getattr(value, field.name) for field in fields(value)})
+        return NotImplemented
+
+
 def _read_only(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(content)
 
 
-# Records hold read-only mappings, which pickle refuses.
-copyreg.pickle(MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))
+def _record(kind: type, content: dict[str, Any]) -> Any:
+    made = object.__new__(kind)
+    for name, value in content.items():
+        object.__setattr__(made, name, value)  # records are frozen
+    return made
 
 
 class Shared(Generic[Opened]):
@@ -66,7 +81,9 @@ class Shared(Generic[Opened]):
     @cached_property
     def data(self) -> bytes:
         """The data as they are sent."""
-        return pickle.dumps((self._opening, self._given))
+        written = BytesIO()
+        _Pickler(written, pickle.HIGHEST_PROTOCOL).dump((self._opening, self._given))
+        return written.getvalue()
 
     @cached_property
     def key(self) -> str:
