@@ -243,9 +243,9 @@ def _searched(
         for place, count in enumerate(counts):
             one = replace(settings, harmonics=count) if settings.motion == "fourier" else settings
             shared = Shared(assembled, model, limits, one, known)
-            part = _part_of(callback, place, len(counts))
+            ready, part = shared.here, _part_of(callback, place, len(counts))
             found = search(shared, workers, starts=settings.starts, seed=settings.seed, callback=part)
-            tried.append((shared.here, found))
+            tried.append((ready, found))
             if found.is_interrupted:
                 break
     return min(tried, key=lambda pair: pair[1].best.value)
