@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from arms import SKEWED_CHAIN
+from dask_cluster import dask_cluster
 from measured_arms import any_arm, write_measured_arms
 from simulated_experiments import lwr4, scara
 from steelyard.calibration import read_setup, write_measurements
@@ -176,6 +177,14 @@ def _write_drive_log(path: Path, recording: Recording) -> None:
     np.savetxt(path, np.column_stack(rows), delimiter=",", header=names, comments="")
 
 
+@pytest.fixture
+def running_scheduler(tmp_path_factory):
+    """The address of a cluster of this machine, in the place of that which a page shows."""
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'steelyard[cluster]'")
+    with dask_cluster(tmp_path_factory.mktemp("dask"), workers=2) as cluster:
+        yield cluster.address
+
+
 def shown_commands() -> list[Any]:
     """Return page and commands of every block; commands of one block follow each other and use what the others left.
 
@@ -193,7 +202,10 @@ def shown_commands() -> list[Any]:
 
 
 @pytest.mark.parametrize(("page", "commands"), shown_commands())
-def test_every_command_shown_runs(page, commands, workplace, capsys):
+def test_every_command_shown_runs(page, commands, workplace, capsys, request):
+    if any("--scheduler" in command for command in commands):
+        address = request.getfixturevalue("running_scheduler")
+        commands = [re.sub(r"--scheduler \S+", f"--scheduler {address}", command) for command in commands]
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0, command + capsys.readouterr().err
         out = capsys.readouterr().out
