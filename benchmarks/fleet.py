@@ -16,13 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from steelyard.fleet import FleetResult, fleet, read_manifest
+from steelyard.fleet import FleetResult, identify_fleet
 from steelyard.kernel import compile_batch
 from steelyard.model import Model, base_parameters, build_model
 from steelyard.recording import Recording, recording_from_arrays, write_recording
 from steelyard.robot import Robot, load_robot
 from steelyard.study import default_motion
-from steelyard.workers import open_workers
 
 ROBOTS = ("ur10e", "franka_panda")
 RATE, SECONDS, LOGS = 100.0, 8.0, 5
@@ -221,8 +220,7 @@ def run() -> None:
         truth = make_fleet(folder, units)
         print(f"{units} units each of {', '.join(ROBOTS)}, {LOGS} logs of {SECONDS:g} s each")
         start = time.perf_counter()
-        with open_workers(workers=os.cpu_count() or 1) as workers:
-            found = fleet(read_manifest(folder / "manifest.csv"), workers, folder / "out")
+        found = identify_fleet(folder / "manifest.csv", folder / "out", workers=os.cpu_count() or 1)
         print(f"  {time.perf_counter() - start:.0f} s on {os.cpu_count()} workers")
         print_findings(found, truth)
 

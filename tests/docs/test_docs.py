@@ -101,6 +101,7 @@ def write_files() -> None:
     for name, recording in (("calm", (1,)), ("lively", (2,)), ("unseen", (3,))):
         write_recording(scara(*recording), Path(f"{name}.npz"))
     _write_drive_log(Path("drive_log.csv"), scara(1))
+    Path("fleet.csv").write_text(blocks(ROOT / "docs" / "fleet.md", "csv")[0])
     write_recording(lwr4(1), Path("empty.npz"))
     write_recording(lwr4(2, "P5"), Path("loaded.npz"))
     Path("wrench_poses.csv").write_text(wrench_poses())
@@ -339,6 +340,7 @@ OPEN = {
     "units",
     "consistency.prior",
     "files[].comparisons",
+    "models",
     "locked_joints",
 }
 
@@ -371,6 +373,7 @@ EXAMPLES = {
     "predict": ["predict", "scara_run", "unseen.npz", "--out", "torques.csv"],
     "compare": ["compare", "scara_run", "scara_2r"],
     "montecarlo": ["montecarlo", "scara_2r", "--seeds", "3", "--rate", "100", "--processes", "1"],
+    "fleet": ["fleet", "fleet.csv", "--workers", "1"],
     "papers": ["papers", "P1", "--seeds", "2"],
     "show": ["show", "scara_motion.toml"],
 }

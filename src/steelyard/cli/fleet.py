@@ -85,15 +85,17 @@ def _run(
     json: bool,
 ) -> int:
     """Read the logs, compare the units, print and save; return 0: findings are no failure of the work."""
-    from ..fleet import fleet as identify_fleet
-    from ..fleet import read_manifest
+    from ..fleet import identify_fleet, read_manifest
     from ..run import RunFolder, hashes_of
-    from ..workers import open_workers
 
     manifest, timing = read_manifest(path), Timing()
-    with RunFolder(out, "fleet") as saved, open_workers(*where) as workers:
+    scheduler, workers, memory = where
+    with RunFolder(out, "fleet") as saved:
         try:
-            found = identify_fleet(manifest, workers, out, table, false_alarms=false_alarms, stage=timing.stage)
+            found = identify_fleet(
+                manifest, out, table, workers=workers, scheduler=scheduler, memory=memory, false_alarms=false_alarms,
+                stage=timing.stage,
+            )  # fmt: skip
         except KeyboardInterrupt:
             print_message(f"logs that were read are kept in '{out}': the same command goes on from there")
             raise

@@ -13,6 +13,6 @@ from .manifest import FleetLog as FleetLog
 from .manifest import Manifest as Manifest
 from .manifest import read_manifest as read_manifest
 from .pipeline import FleetResult as FleetResult
-from .pipeline import fleet as fleet
+from .pipeline import identify_fleet as identify_fleet
 from .robot_fleet import FleetFinding as FleetFinding
 from .robot_fleet import RobotFleet as RobotFleet

@@ -22,6 +22,8 @@ from ..text import short_repr
 
 MOST_ITERATIONS, CONVERGED = 200, 1e-3
 """Of the variances; gain of the log-likelihood."""
+UNSHOWN = 1e-9
+"""Scores with a smaller part of the information than this show nothing of a variance."""
 EXPONENTS = (1.5, 0.5)
 """Of the steps of the variances, the first that makes them likelier: the last always does, the first is faster."""
 START = 0.05
@@ -215,12 +217,13 @@ class Hierarchy:
         The variance of a unit's estimate, of which that between units is a part, is nearly a chi-square with as many
         degrees of freedom as the information on it says (Satterthwaite): the rest of it is known.
         """
-        P = self.unit_score_covariance
-        known = 1 / np.maximum(np.diagonal(P, axis1=1, axis2=2).mean(axis=0), np.finfo(float).tiny) - self.between_units
-        total = self.between_units + known
-        freedom = 2 * total**2 * np.diagonal(self._information_on_variances)
-        ends = [total * freedom / chi2_ppf(quantile, freedom) - known for quantile in _tails(confidence)]
-        return np.maximum(ends[0], 0.0), np.maximum(ends[1], 0.0)
+        P, V = (np.diagonal(one, axis1=1, axis2=2) for one in (self.unit_score_covariance, self._on_common[0]))
+        shown = P.sum(axis=0) > UNSHOWN * V.sum(axis=0)
+        total = 1 / np.where(shown, P.mean(axis=0), 1.0)
+        known = total - self.between_units
+        freedom = np.maximum(2 * total**2 * np.diagonal(self._information_on_variances), UNSHOWN)
+        low, high = (total * freedom / chi2_ppf(quantile, freedom) - known for quantile in _tails(confidence))
+        return np.where(shown, np.maximum(low, 0.0), 0.0), np.where(shown, np.maximum(high, 0.0), np.inf)
 
     def is_likelier(self, other: Hierarchy) -> bool:
         """Return whether the variances have a higher restricted likelihood than those of another fit."""
@@ -287,10 +290,13 @@ def fit_hierarchy(
 
 def _improved(found: Hierarchy, exponent: float, iteration: int) -> Hierarchy:
     parts = []
-    for variances, scores, covariance in (
-        (found.between_units, found.unit_scores, found.unit_score_covariance),
-        (found.between_logs, found.log_scores, found.log_score_covariance),
+    for variances, scores, covariance, information in (
+        (found.between_units, found.unit_scores, found.unit_score_covariance, found._on_common[0]),
+        (found.between_logs, found.log_scores, found.log_score_covariance, found._of_logs[0]),
     ):
-        expected = np.maximum(np.diagonal(covariance, axis1=1, axis2=2).sum(axis=0), np.finfo(float).tiny)
-        parts.append(variances * (np.sum(scores**2, axis=0) / expected) ** exponent)
+        expected, whole = (np.diagonal(one, axis1=1, axis2=2).sum(axis=0) for one in (covariance, information))
+        # What a single unit, or a single log of each, shows has no deviation of its own.
+        shown = expected > UNSHOWN * whole
+        ratio = np.where(shown, np.sum(scores**2, axis=0) / np.where(shown, expected, 1.0), 0.0)
+        parts.append(variances * ratio**exponent)
     return Hierarchy(found.unit_of, found.J, found.h, parts[0], parts[1], iteration)

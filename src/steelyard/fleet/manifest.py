@@ -7,6 +7,7 @@ manifest. What its models have in common is declared once for each robot: ``[mod
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -69,12 +70,23 @@ class Manifest:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read a manifest.
+
+    Args:
+        path: CSV or TOML file.
 
     Raises:
         ConfigError: If it cannot be read, lacks a key, or has a date that is none.
+
+    Example:
+        >>> lines = ["robot,serial,date,files", "franka_panda,7,2026-03-31T22:15,a.csv;b.csv"]
+        >>> np.savetxt("manifest.csv", lines, fmt="%s")
+        >>> log = steelyard.read_manifest("manifest.csv").logs[0]
+        >>> log.serial, [file.name for file in log.files]
+        ('7', ['a.csv', 'b.csv'])
     """
+    path = Path(path)
     models: dict[str, Mapping[str, Any]] = {}
     if path.suffix.lower() == ".toml":
         with toml_file(path, "the manifest", ConfigError) as file:

@@ -6,6 +6,7 @@ Logs stay where the workers read them; what comes back of each is its weighted t
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from ..files import cannot_read, write_aside
 from ..plain_data import frame_of, plain
 from ..progress import Progress, Stage, no_stages
 from ..text import counted, short_repr
-from ..workers import Shared, Stop, Workers
+from ..workers import Shared, Stop, Workers, open_workers
 from .log_results import (
     DeclaredModel,
     LogResult,
@@ -28,7 +29,7 @@ from .log_results import (
     log_hash,
     result_of,
 )
-from .manifest import FleetLog, Manifest
+from .manifest import FleetLog, Manifest, read_manifest
 from .robot_fleet import FleetFinding, RobotFleet, analyse
 
 if TYPE_CHECKING:
@@ -157,12 +158,14 @@ def _robot_json(robot: RobotFleet) -> dict[str, Any]:
     }
 
 
-def fleet(
-    manifest: Manifest,
-    workers: Workers,
-    folder: Path | None = None,
+def identify_fleet(
+    manifest: Manifest | str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    memory: int | None = None,
     false_alarms: float = 0.05,
     stage: Stage = no_stages,
 ) -> FleetResult:
@@ -171,22 +174,51 @@ def fleet(
     The result does not depend on the workers.
 
     Args:
-        manifest: The logs; see :func:`read_manifest`.
-        workers: Where logs are read; see :func:`steelyard.workers.open_workers`.
+        manifest: The logs, or the path of the file that names them; see :func:`read_manifest`.
         folder: Where results of single logs are kept: what is there is not read again. None: nowhere.
         settings: Settings of all models as ``[identify]`` has them; the manifest's own win.
+        workers: Local processes that share the logs; a script with several needs ``if __name__ == "__main__":``.
+        scheduler: Address of a Dask scheduler whose workers do it instead.
+        memory: Most memory of each local worker [bytes]; None for no limit.
         false_alarms: Probability that a fleet without changes raises any alarm.
         stage: Called with the stage name; returns a progress callback.
 
     Raises:
         SteelyardError: If no log can be read, or the settings make no sense.
         KeyboardInterrupt: After an interrupt; results of logs that were finished are in the folder.
+
+    Example:
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> experiment = steelyard.Experiment(record_rate=100, motor_noise=steelyard.Noise("white", (0.5, 0.05)))
+        >>> run, lines = steelyard.simulate("scara_2r", motion, experiment, seeds=range(6)), ["robot,serial,date,files"]
+        >>> for k in range(6):
+        ...     path = steelyard.write_recording(steelyard.recording_of(run, k), f"log{k}.npz")
+        ...     lines.append(f"scara_2r,{k // 2},2026-01-0{k + 1},{path.name}")
+        >>> np.savetxt("manifest.csv", lines, fmt="%s")
+        >>> found = steelyard.identify_fleet("manifest.csv")
+        >>> [(one.robot, one.serials) for one in found.robots], found.findings
+        ([('scara_2r', ('0', '1', '2'))], ())
     """
+    given = manifest if isinstance(manifest, Manifest) else read_manifest(Path(manifest))
+    place = None if folder is None else Path(folder)
+    with open_workers(scheduler, workers, memory) as opened:
+        return _identified(given, opened, place, settings or {}, false_alarms, stage)
+
+
+def _identified(
+    manifest: Manifest,
+    workers: Workers,
+    folder: Path | None,
+    settings: Mapping[str, Any],
+    false_alarms: float,
+    stage: Stage,
+) -> FleetResult:
     if not 0 < false_alarms < 1:
         raise ConfigError(f"rate of false alarms: got {false_alarms:g}, allowed are numbers between 0 and 1")
     store = None if folder is None else ResultStore(folder / STORE)
     digests = _digests(manifest.logs, workers, folder, stage("looking for new logs"))
-    models, reasons = _models(manifest, settings or {}, folder)
+    models, reasons = _models(manifest, settings, folder)
     results = dict[int, LogResult]()
     for number, log in enumerate(manifest.logs):
         if digests[number].startswith(_FAILED):
