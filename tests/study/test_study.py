@@ -189,6 +189,15 @@ def test_what_is_no_steelyard_error_is_not_caught(monkeypatch):
         montecarlo(scara(), StudySettings(("wls",), seeds=2))
 
 
+def test_a_task_that_workers_cannot_finish_names_its_seeds(monkeypatch):
+    def too_large(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(SimulatedExperiments, "run", too_large)
+    with pytest.raises(SimulationError, match="seeds 0 to 0: task 1 of 3 needs more memory than its worker may use"):
+        montecarlo(scara(), StudySettings(("wls",), seeds=3))
+
+
 def test_the_truth_is_regrouped_and_the_noise_level_scales_all_noise():
     study_result = montecarlo(scara(), StudySettings(("ols",), seeds=4, noise_levels=(0.1, 1.0)))
     values = dict(zip([one.name for one in study_result.parameters], study_result.true, strict=True))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -109,6 +111,22 @@ def _kill_a_worker(lonely, workers: Workers, folder) -> None:
     thread.start()
     assert sorted(finished) == [(k, k) for k in range(6)]
     thread.join()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, which makes certificates, is not installed")
+def test_an_encrypted_cluster_is_used_with_certificates(tmp_path):
+    from dask import config
+
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    subprocess.run([*make, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    options = ["--protocol", "tls", "--tls-ca-file", certificate, "--tls-cert", certificate, "--tls-key", key]
+    files = {"ca-file": certificate, "client.cert": certificate, "client.key": key}
+    settings = {f"distributed.comm.tls.{name}": file for name, file in files.items()}
+    with dask_cluster(tmp_path, 1, options) as safe, config.set(settings):
+        assert safe.address.startswith("tls://")
+        with open_workers(safe.address) as workers:
+            assert workers.results(jobs.failing, shared(), [1, 2]) == [1, 2]
 
 
 def test_a_scheduler_that_does_not_answer_is_said_in_one_line(monkeypatch):
