@@ -177,6 +177,10 @@ def test_processes_and_a_cluster_give_the_bytes_of_one_process(found, made, tmp_
         ("robot,serial,date,files\na,1,2026-01-01\n", "line 2 has 3 cells, the header 4"),
         ("robot,serial,date,files\na,1,2026-01-01,\n", "line 2: files is .*; allowed: a text or a list of texts"),
         ("robot,serial,date,files\n", "names no log"),
+        ("robot,serial,date,files\na,1,2026-01-01,../x.csv\n", "line 2: '../x.csv' is outside '.*'.*--root"),
+        ("robot,serial,date,files\na,1,2026-01-01,/etc/passwd\n", "line 2: '/etc/passwd' is outside"),
+        ("robot,serial,date,files,config\na,1,2026-01-01,x.csv,../c.toml\n", "'../c.toml' is outside"),
+        ("robot,serial,date,files\n../arm.urdf,1,2026-01-01,x.csv\n", "'../arm.urdf' is outside"),
         ("", "no column robot"),
     ],
 )
@@ -207,4 +211,5 @@ def test_paths_start_at_the_manifest_and_spreadsheets_may_use_semicolons(tmp_pat
     (log,) = read_manifest(path).logs
     assert log.files == (tmp_path / "a.csv",)
     assert log.payload == ""
+    assert read_manifest(path, tmp_path / "logs").logs[0].files == (tmp_path / "logs" / "a.csv",)
     assert f"{log.date:%Y-%m-%d %H:%M %Z}" == "2026-03-31 22:15 UTC"

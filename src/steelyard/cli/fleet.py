@@ -32,6 +32,9 @@ def fleet(
     *,
     model: ModelOptions = DEFAULT_MODEL,
     preparation: PreparationOptions = _PREPARATION,
+    root: Annotated[
+        Path | None, Parameter(group=DATA, help="Folder where the manifest's paths start; default: its own.")
+    ] = None,
     false_alarms: Annotated[
         float, Parameter(group=DATA, help="Chance that a fleet without changes raises any alarm; default: 0.05.")
     ] = 0.05,
@@ -60,7 +63,8 @@ def fleet(
     with quietly(quiet):
         table = {key: value for key, value in settings_table(flags, None).items() if key != "threads"}
         limit = None if memory is None else _bytes(memory)
-        return _run(manifest, table, false_alarms, (scheduler, workers or os.cpu_count() or 1, limit), out, json)
+        where = (scheduler, workers or os.cpu_count() or 1, limit)
+        return _run(manifest, root, table, false_alarms, where, out, json)
 
 
 def _bytes(text: str) -> int:
@@ -78,6 +82,7 @@ def _bytes(text: str) -> int:
 
 def _run(
     path: Path,
+    root: Path | None,
     table: Mapping[str, Any],
     false_alarms: float,
     where: tuple[str | None, int, int | None],
@@ -88,7 +93,7 @@ def _run(
     from ..fleet import identify_fleet, read_manifest
     from ..run import RunFolder, hashes_of
 
-    manifest, timing = read_manifest(path), Timing()
+    manifest, timing = read_manifest(path, root), Timing()
     scheduler, workers, memory = where
     with RunFolder(out, "fleet") as saved:
         try:

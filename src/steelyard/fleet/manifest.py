@@ -70,14 +70,15 @@ class Manifest:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+def read_manifest(path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> Manifest:
     """Read a manifest.
 
     Args:
         path: CSV or TOML file.
+        root: Folder where its paths start, and which none of them leaves; default: that of the manifest.
 
     Raises:
-        ConfigError: If it cannot be read, lacks a key, or has a date that is none.
+        ConfigError: If it cannot be read, lacks a key, has a date that is none, or a path leaves the root.
 
     Example:
         >>> lines = ["robot,serial,date,files", "franka_panda,7,2026-03-31T22:15,a.csv;b.csv"]
@@ -87,17 +88,18 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         ('7', ['a.csv', 'b.csv'])
     """
     path = Path(path)
+    folder = path.parent if root is None else Path(root)
     models: dict[str, Mapping[str, Any]] = {}
     if path.suffix.lower() == ".toml":
         with toml_file(path, "the manifest", ConfigError) as file:
             file.check_keys(("log", "model"))
-            logs = [_log(part, path.parent) for part in file.sections("log")]
+            logs = [_log(part, folder) for part in file.sections("log")]
             for name, part in file.section("model").named_sections().items():
                 part.values({key: kind_of(kind) for key, kind in SCHEMA.items()})
                 models[name] = dict(part.table)
     else:
         with located(str(path), ConfigError):
-            logs = list(_csv_logs(path))
+            logs = list(_csv_logs(path, folder))
     if not logs:
         raise ConfigError(f"the manifest '{path}' names no log; needed is a row (CSV) or a [[log]] (TOML) for each")
     unused = [name for name in models if name not in {log.robot for log in logs}]
@@ -106,7 +108,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     return Manifest(tuple(logs), models)
 
 
-def _csv_logs(path: Path) -> Iterator[FleetLog]:
+def _csv_logs(path: Path, folder: Path) -> Iterator[FleetLog]:
     content = decoded(file_bytes(path, "the manifest", ConfigError, LARGEST), ConfigError)
     lines = content.split("\n")
     separator = ";" if lines[0].count(";") > lines[0].count(",") and '"' not in lines[0] else ","
@@ -129,23 +131,35 @@ def _csv_logs(path: Path) -> Iterator[FleetLog]:
             )
         table: dict[str, Any] = {key: cell for key, cell in zip(header, cells, strict=True) if cell}
         table["files"] = [name.strip() for name in table.get("files", "").split(";") if name.strip()]
-        yield _log(Section(table, f"line {number}", ConfigError), path.parent)
+        yield _log(Section(table, f"line {number}", ConfigError), folder)
 
 
 def _log(part: Section, folder: Path) -> FleetLog:
     part.check_keys((*NEEDED, *OPTIONAL))
-    config = part.optional("config", text)
-    robot = part.get("robot", text)
-    file = robot_file(robot)
+    config, robot = part.optional("config", text), part.get("robot", text)
     return FleetLog(
-        robot if file is None or Path(robot).is_absolute() or not (folder / robot).exists() else str(folder / robot),
+        robot if robot_file(robot) is None else str(_inside(part, folder, robot)),
         part.get("serial", _name),
         part.get("date", _moment),
-        tuple(folder / name for name in part.get("files", texts)),
+        tuple(_inside(part, folder, name) for name in part.get("files", texts)),
         part.get("payload", text, "none").replace("none", ""),
-        None if config is None else folder / config,
+        None if config is None else _inside(part, folder, config),
         part.where,
     )
+
+
+def _inside(part: Section, folder: Path, name: str) -> Path:
+    """Return a path of the manifest; a manifest from elsewhere is not to name files of this machine.
+
+    Raises:
+        ConfigError: If it leaves the folder.
+    """
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise part.failure(
+            f"'{name}' is outside '{folder}', where paths start; name a folder that holds all with --root"
+        )
+    return path
 
 
 def _name(value: Any) -> str:
