@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.timing import most_resident_megabytes
 from steelyard.fleet import FleetResult, identify_fleet
 from steelyard.kernel import compile_batch
 from steelyard.model import Model, base_parameters, build_model
@@ -28,6 +29,8 @@ RATE, SECONDS, LOGS = 100.0, 8.0, 5
 INERTIA_SPREAD, FRICTION_SPREAD = 0.05, 0.2
 TORQUE_NOISE, ENCODER_NOISE = 0.02, 1e-5
 """Part of the rms torque of each joint, and [rad]."""
+FEW = 30
+"""Logs by which clusters are timed."""
 
 
 @dataclass(frozen=True)
@@ -212,16 +215,61 @@ def print_findings(found: FleetResult, truth: Truth) -> None:
         )
 
 
+def print_cluster(folder: Path) -> None:
+    """Print throughput, memory and bytes of a Dask cluster of this machine beside those of one process."""
+    from distributed import LocalCluster
+
+    manifest = folder / "manifest.csv"
+    few = folder / "few.csv"
+    few.write_text("\n".join(manifest.read_text().splitlines()[: FEW + 1]))
+    seconds: dict[int, float] = {}
+    contents = set()
+    for workers in (1, 2, 4):
+        with LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", memory_limit=0
+        ) as cluster:
+            address = str(cluster.scheduler_address)  # type: ignore[union-attr]  # it is not asynchronous
+            identify_fleet(few, folder / f"warm_{workers}", scheduler=address)  # compiles
+            memory = _largest_memory(address)
+            start = time.perf_counter()
+            found = identify_fleet(few, folder / f"cold_{workers}", scheduler=address)
+            seconds[workers] = time.perf_counter() - start
+            contents.add(str(found.to_json()))
+            print(
+                f"  {workers} Dask workers: {FEW / seconds[workers]:.2f} logs/s, largest worker {memory:.0f} MB after "
+                f"{FEW} logs, {_largest_memory(address):.0f} MB after {2 * FEW}"
+            )
+    alone = identify_fleet(few, folder / "alone")
+    sent = sum(path.stat().st_size for path in (folder / "alone" / "store").rglob("*.npz")) / FEW
+    read = sum(path.stat().st_size for log in alone.logs for path in log.paths if path.exists()) / FEW
+    same, efficiency = contents == {str(alone.to_json())}, seconds[1] / seconds[2] / 2
+    print(f"  same content as one process: {'yes' if same else 'NO'}; efficiency of 2 workers: {efficiency:.2f}")
+    cores, moved = 10_000 * seconds[1] / FEW / (8 * 3600), 10_000 * sent / 1e9
+    print(
+        f"  a log of {SECONDS:g} s at {RATE:g} Hz has {read / 1e3:.0f} kB; {sent / 1e3:.0f} kB come back. 10,000 arms "
+        f"in a night of 8 h, a log each: {cores:.1f} cores like these, {moved:.2f} GB moved"
+    )
+
+
+def _largest_memory(address: str) -> float:
+    from distributed import Client
+
+    with Client(address) as client:
+        found: dict[str, float] = client.run(most_resident_megabytes)  # type: ignore[assignment]
+    return max(found.values())
+
+
 def run() -> None:
-    """Make a fleet, identify it on local workers, and print what was found and how long it took."""
+    """Make a fleet, identify it on local workers and on a cluster, and print what was found and how long it took."""
     units = int(os.environ.get("STEELYARD_FLEET_UNITS", "200")) // len(ROBOTS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         truth = make_fleet(folder, units)
         print(f"{units} units each of {', '.join(ROBOTS)}, {LOGS} logs of {SECONDS:g} s each")
+        print_cluster(folder)
         start = time.perf_counter()
         found = identify_fleet(folder / "manifest.csv", folder / "out", workers=os.cpu_count() or 1)
-        print(f"  {time.perf_counter() - start:.0f} s on {os.cpu_count()} workers")
+        print(f"  {time.perf_counter() - start:.0f} s on {os.cpu_count()} local workers")
         print_findings(found, truth)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dask_cluster import dask_cluster
+from dask_cluster import dask_cluster, kill
 from from_benchmarks import benchmark_module
 from steelyard.cli import main
-from steelyard.errors import ConfigError, EstimateError, FileError
+from steelyard.errors import ConfigError, EstimateError, FileError, WorkerError
 from steelyard.fleet import identify_fleet, log_results, pipeline, read_manifest, result_of
 
 bench = benchmark_module("fleet")
@@ -166,6 +166,33 @@ def test_processes_and_a_cluster_give_the_bytes_of_one_process(found, made, tmp_
     for other in ("two", "dask_store"):
         stored = sorted(path.name for path in (tmp_path / other / "store").rglob("*.npz"))
         assert stored == sorted(path.name for path in (tmp_path / "one" / "store").rglob("*.npz"))
+
+
+@pytest.mark.large
+def test_a_killed_worker_and_a_lost_scheduler_lose_nothing_that_was_finished(found, made, tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    folder, _ = made
+    real, written = log_results.ResultStore.write, []
+    with dask_cluster(tmp_path, workers=4) as running:
+
+        def write(self, key, result):
+            real(self, key, result)
+            written.append(key)
+            if len(written) == 3:
+                kill(running.workers[0])
+            if len(written) == 8:
+                kill(running.scheduler)
+
+        monkeypatch.setattr(log_results.ResultStore, "write", write)
+        with pytest.raises(WorkerError, match="was lost"):
+            identify_fleet(folder / "manifest.csv", tmp_path / "out", scheduler=running.address)
+    assert 8 <= len(written) < UNITS * bench.LOGS
+    monkeypatch.setattr(log_results.ResultStore, "write", real)
+    (tmp_path / "again").mkdir()
+    with dask_cluster(tmp_path / "again", workers=4) as running:
+        again = identify_fleet(folder / "manifest.csv", tmp_path / "out", scheduler=running.address)
+    assert again.read == UNITS * bench.LOGS - len(written)
+    assert json.dumps(again.to_json()) == json.dumps(found.to_json())
 
 
 @pytest.mark.parametrize(
