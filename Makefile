@@ -24,12 +24,12 @@ $(VENV)/core.done: requirements/core.lock requirements/build.lock pyproject.toml
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Readers of further formats (extras ros and data) are tested, so they come with the tools; without a wheel they are
-# left out and their tests skipped.
+# Readers of further formats and Dask (extras ros, data and cluster) are tested, so they come with the tools; without a
+# wheel they are left out and their tests skipped.
 $(VENV)/tools.done: $(VENV)/core.done requirements/tools.lock requirements/extras.lock
 	$(PIP) -r requirements/tools.lock
 	@$(PIP) --only-binary :all: -r requirements/extras.lock \
-	  || echo "readers of ROS bags or HDF5 have no wheel here: their tests will be skipped"
+	  || echo "readers of ROS bags or HDF5, or Dask, have no wheel here: their tests will be skipped"
 	@touch $@
 
 # An oracle without a wheel for this machine is left out; its tests then say why they are skipped.

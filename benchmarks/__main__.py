@@ -19,6 +19,7 @@ LONG = (
     "calibration_real",
     "estimators",
     "filters_real",
+    "fleet",
     "gains",
     "essential",
     "generated_c",

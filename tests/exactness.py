@@ -38,6 +38,7 @@ from steelyard.excitation.search import search
 from steelyard.model import build_model
 from steelyard.motion import FourierSeries, PiecewisePolynomial, QuinticMoves, Trajectory
 from steelyard.robot import Robot, load_robot, transform_from_placement
+from steelyard.workers import Shared, open_workers
 
 ARMS = ("scara_2r", "ur10e", "kuka_lwr4", "staubli_tx40")
 
@@ -80,7 +81,8 @@ def random_case(name: str, seed: int, folder: Path) -> Case:
     )  # fmt: skip
     model = build_model(robot, payload="none" if carries is None else "paired")
     ready = assembled(model, limits, settings, known_of(model, limits, carries)[0])
-    found = search(ready.problem, ready.certifier, starts=1, seed=seed)
+    with open_workers() as workers:
+        found = search(Shared(lambda: ready), workers, starts=1, seed=seed)
     return Case(robot, limits, carries, found.problem.trajectory(found.best.z), found.best.certificate, ready.certifier)
 
 

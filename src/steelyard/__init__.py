@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .excitation import DesignSettings as DesignSettings
     from .excitation import design as design
     from .export import export_model as export_model
+    from .fleet import identify_fleet as identify_fleet
+    from .fleet import read_manifest as read_manifest
     from .identification import Settings as Settings
     from .identification import check_model as check_model
     from .identification import diagnose as diagnose
@@ -61,6 +63,7 @@ _ROOMS = {
     "calibration": ("CalibrationSettings", "calibrate"),
     "excitation": ("DesignSettings", "design"),
     "export": ("export_model",),
+    "fleet": ("identify_fleet", "read_manifest"),
     "identification": (
         "Settings",
         "check_model",

@@ -82,6 +82,10 @@ class ExportError(SteelyardError):
     """An identified arm that a format cannot hold, or that must not be written."""
 
 
+class WorkerError(SteelyardError):
+    """Worker processes or a cluster that cannot be used, or a task that they could not finish."""
+
+
 class TableError(RecordingError, CalibrationError):
     """A file that cannot be read as a table, be it a log or measurements: both readers raise it."""
 

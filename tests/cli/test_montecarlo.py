@@ -106,7 +106,7 @@ def test_a_method_that_fails_in_every_run_ends_with_2(workplace, capsys):
 
 
 def test_an_interrupt_says_what_is_kept(workplace, capsys, monkeypatch):
-    def interrupted(given, study, folder, processes, progress):
+    def interrupted(given, study, folder, processes, progress, scheduler):
         progress(3, 8)
         raise KeyboardInterrupt
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from arms import SKEWED_CHAIN
+from dask_cluster import dask_cluster
 from measured_arms import any_arm, write_measured_arms
 from simulated_experiments import lwr4, scara
 from steelyard.calibration import read_setup, write_measurements
@@ -100,6 +101,7 @@ def write_files() -> None:
     for name, recording in (("calm", (1,)), ("lively", (2,)), ("unseen", (3,))):
         write_recording(scara(*recording), Path(f"{name}.npz"))
     _write_drive_log(Path("drive_log.csv"), scara(1))
+    Path("fleet.csv").write_text(blocks(ROOT / "docs" / "fleet.md", "csv")[0])
     write_recording(lwr4(1), Path("empty.npz"))
     write_recording(lwr4(2, "P5"), Path("loaded.npz"))
     Path("wrench_poses.csv").write_text(wrench_poses())
@@ -176,6 +178,14 @@ def _write_drive_log(path: Path, recording: Recording) -> None:
     np.savetxt(path, np.column_stack(rows), delimiter=",", header=names, comments="")
 
 
+@pytest.fixture
+def running_scheduler(tmp_path_factory):
+    """The address of a cluster of this machine, in the place of that which a page shows."""
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'steelyard[cluster]'")
+    with dask_cluster(tmp_path_factory.mktemp("dask"), workers=2) as cluster:
+        yield cluster.address
+
+
 def shown_commands() -> list[Any]:
     """Return page and commands of every block; commands of one block follow each other and use what the others left.
 
@@ -193,7 +203,10 @@ def shown_commands() -> list[Any]:
 
 
 @pytest.mark.parametrize(("page", "commands"), shown_commands())
-def test_every_command_shown_runs(page, commands, workplace, capsys):
+def test_every_command_shown_runs(page, commands, workplace, capsys, request):
+    if any("--scheduler" in command for command in commands):
+        address = request.getfixturevalue("running_scheduler")
+        commands = [re.sub(r"--scheduler \S+", f"--scheduler {address}", command) for command in commands]
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0, command + capsys.readouterr().err
         out = capsys.readouterr().out
@@ -327,6 +340,7 @@ OPEN = {
     "units",
     "consistency.prior",
     "files[].comparisons",
+    "models",
     "locked_joints",
 }
 
@@ -359,6 +373,7 @@ EXAMPLES = {
     "predict": ["predict", "scara_run", "unseen.npz", "--out", "torques.csv"],
     "compare": ["compare", "scara_run", "scara_2r"],
     "montecarlo": ["montecarlo", "scara_2r", "--seeds", "3", "--rate", "100", "--processes", "1"],
+    "fleet": ["fleet", "fleet.csv", "--workers", "1"],
     "papers": ["papers", "P1", "--seeds", "2"],
     "show": ["show", "scara_motion.toml"],
 }

@@ -8,57 +8,64 @@ import numpy as np
 import pytest
 
 from steelyard.excitation import DesignSettings, assembled, design_limits, known_of
+from steelyard.excitation.assembly import Assembled
 from steelyard.excitation.descent import EARLY, LATE, DescentState, descended
 from steelyard.excitation.generations import (
     FEASIBLE,
     PARENTS,
     Candidate,
-    Workers,
+    SearchProgress,
+    SearchRun,
     by_merit,
     disturbed,
     generations,
-    in_parallel,
     random_start,
     stages_of,
 )
 from steelyard.excitation.problem import Problem
 from steelyard.model import build_model
 from steelyard.robot import load_robot
+from steelyard.workers import Shared, open_workers
 
 STARTS = 8
 
 
-class Watched(Workers):
-    """Counts stages, and stops after so many."""
-
-    def __init__(self, threads: int = 1, most: int | None = None) -> None:
-        self.threads, self.stages = threads, 0
-        self.stop = lambda: most is not None and self.stages >= most
-
-    def stage_done(self, state: DescentState | None = None, stages: int = 1) -> None:
-        """Count."""
-        self.stages += stages
-
-
 @cache
-def problem() -> Problem:
+def ready() -> Assembled:
     robot = load_robot("kuka_ir361")
     model, limits = build_model(robot), design_limits(robot)
     settings = DesignSettings(harmonics=3, duration=8.0, criterion="d")
-    return assembled(model, limits, settings, known_of(model, limits)[0]).problem
+    return assembled(model, limits, settings, known_of(model, limits)[0])
+
+
+def problem() -> Problem:
+    return ready().problem
+
+
+def born(starts: int, seed: int, most: float = np.inf) -> tuple[list[Candidate], int]:
+    """Return the motions of all generations and the number of stages; the search is stopped after so many stages."""
+    updates: list[SearchProgress] = []
+
+    def callback(update: SearchProgress) -> None:
+        updates.append(update)
+        if update.done >= most:
+            raise KeyboardInterrupt
+
+    with open_workers() as workers:
+        run = SearchRun(Shared(ready), workers, 10**6, callback)
+        return generations(run, starts, seed), updates[-1].done
 
 
 @cache
 def family() -> tuple[list[Candidate], int]:
-    workers = Watched()
-    return generations(problem(), STARTS, 0, workers), workers.stages
+    return born(STARTS, 0)
 
 
 @pytest.mark.large
 def test_one_in_four_is_finished_and_the_stages_are_those_that_were_announced():
-    born, stages = family()
-    assert [one.number for one in born] == list(range(STARTS + 4 + 4))
-    assert sum(one.is_finished for one in born) == 2 + 1 + 1
+    made, stages = family()
+    assert [one.number for one in made] == list(range(STARTS + 4 + 4))
+    assert sum(one.is_finished for one in made) == 2 + 1 + 1
     assert stages == stages_of(STARTS) == STARTS + 16 * len(EARLY) + 4 * len(LATE)
 
 
@@ -73,10 +80,10 @@ def test_the_promising_ones_of_the_first_generation_are_finished():
 
 @pytest.mark.large
 def test_later_generations_come_from_the_best():
-    born, _ = family()
-    first = [one for one in born if one.origin is None]
+    made, _ = family()
+    first = [one for one in made if one.origin is None]
     parents = {one.number for one in by_merit(first)[:PARENTS]}
-    second = [one for one in born if one.origin is not None][:4]
+    second = [one for one in made if one.origin is not None][:4]
     assert {one.origin for one in second} == parents
 
 
@@ -84,15 +91,15 @@ def test_later_generations_come_from_the_best():
 def test_they_find_a_better_motion_more_often_than_not():
     better = 0
     for seed in range(1, 6):
-        born = generations(problem(), STARTS, seed, Watched())
-        drawn = by_merit([one for one in born if one.origin is None])[0].state.value
-        better += by_merit(born)[0].state.value < drawn - 0.01
+        made, _ = born(STARTS, seed)
+        drawn = by_merit([one for one in made if one.origin is None])[0].state.value
+        better += by_merit(made)[0].state.value < drawn - 0.01
     assert better >= 3
 
 
 def test_those_that_break_constraints_come_last():
-    born, _ = family()
-    finished = [one for one in born if one.is_finished and one.state.violation <= FEASIBLE]
+    made, _ = family()
+    finished = [one for one in made if one.is_finished and one.state.violation <= FEASIBLE]
     best = by_merit(finished)[0]
     broken = Candidate(
         99, None, best.ready, DescentState(best.state.z, best.state.multipliers, 0.5, -1e9), is_finished=True
@@ -101,9 +108,9 @@ def test_those_that_break_constraints_come_last():
 
 
 def test_an_end_in_the_middle_leaves_candidates_that_can_be_finished():
-    born = generations(problem(), 4, 0, Watched(most=6))
-    assert any(one.is_finished for one in born)
-    assert all(np.isfinite(one.state.value) for one in born)
+    made, _ = born(4, 0, most=6)
+    assert any(one.is_finished for one in made)
+    assert all(np.isfinite(one.state.value) for one in made)
 
 
 @pytest.mark.parametrize("size", [0.0, 0.1])
@@ -113,7 +120,3 @@ def test_a_disturbance_is_as_large_as_it_says(size):
     relative = np.sqrt(np.mean((moved.z - z) ** 2) / np.mean(z**2))
     assert relative == pytest.approx(size, rel=0.25)
     assert not any(values.any() for values in moved.multipliers.values)
-
-
-def test_work_in_parallel_keeps_its_order():
-    assert in_parallel(lambda k: k * k, range(20), 3) == [k * k for k in range(20)]

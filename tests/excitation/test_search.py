@@ -15,11 +15,12 @@ from steelyard.excitation import DesignSettings, SearchProgress, assembled, desi
 from steelyard.excitation import design as design_experiment
 from steelyard.excitation.assembly import Assembled
 from steelyard.excitation.descent import state_of
-from steelyard.excitation.generations import random_start
-from steelyard.excitation.search import FINALISTS, interruptible, random_baseline, search
+from steelyard.excitation.generations import SearchCallback, no_progress, random_start
+from steelyard.excitation.search import FINALISTS, Found, interruptible, random_baseline, search
 from steelyard.model import build_model
 from steelyard.motion import motion_limits
 from steelyard.robot import load_robot
+from steelyard.workers import Shared, open_workers
 
 SCARA = load_robot("scara_2r")
 QUICK = DesignSettings(starts=3, harmonics=3, duration=8.0)
@@ -30,21 +31,24 @@ def ready(**changes) -> Assembled:
     return assembled(model, limits, QUICK, known_of(model, limits)[0])
 
 
+def searched(made: Assembled, starts: int, seed: int, threads: int = 1, callback=no_progress) -> Found:
+    with open_workers(workers=threads, threads=True) as workers:
+        return search(Shared(lambda: made), workers, starts=starts, seed=seed, callback=callback)
+
+
 def test_a_seed_gives_the_same_answer_on_any_number_of_threads():
-    problem, certifier = ready().problem, ready().certifier
-    one, three = (search(problem, certifier, starts=3, seed=5, threads=threads) for threads in (1, 3))
+    one, three = (searched(ready(), 3, 5, threads) for threads in (1, 3))
     assert one.best.z.tobytes() == three.best.z.tobytes()
     assert one.best.value == three.best.value
     assert [start.value for start in one.starts] == [start.value for start in three.starts]
     assert one.best.certificate.findings == three.best.certificate.findings
-    other = search(problem, certifier, starts=1, seed=6)
+    other = searched(ready(), 1, 6)
     assert other.best.z.tobytes() != one.best.z.tobytes()
 
 
 def test_the_best_of_all_starts_is_taken_and_news_are_told():
     updates: list[SearchProgress] = []
-    made = ready()
-    found = search(made.problem, made.certifier, starts=3, seed=0, callback=updates.append)
+    found = searched(ready(), 3, 0, callback=updates.append)
     assert [start.number for start in found.starts] == list(range(5))
     assert [start.origin is None for start in found.starts] == [True] * 3 + [False] * 2
     finals = [start.final for start in found.starts if start.final is not None]
@@ -61,7 +65,7 @@ def test_the_best_of_all_starts_is_taken_and_news_are_told():
 
 def test_the_search_improves_on_where_it_started():
     made = ready()
-    found = search(made.problem, made.certifier, starts=1, seed=2)
+    found = searched(made, 1, 2)
     start = state_of(made.problem, random_start(made.problem, np.random.default_rng([2, 0])))
     assert found.best.value < start.value - 3
     worst = max(float(values.max()) for values in found.problem.constraints(found.best.z))
@@ -76,6 +80,18 @@ def by_who_is_told(update: SearchProgress) -> None:
     raise KeyboardInterrupt
 
 
+def once(way: SearchCallback, after: int) -> SearchCallback:
+    """Return a callback that interrupts as soon as so many stages are done."""
+    done: list[SearchProgress] = []
+
+    def callback(update: SearchProgress) -> None:
+        if update.done >= after and not done:
+            done.append(update)
+            way(update)
+
+    return callback
+
+
 @pytest.mark.parametrize(
     "after", [1, pytest.param(4, marks=pytest.mark.large), pytest.param(12, marks=pytest.mark.large)]
 )
@@ -84,7 +100,7 @@ def test_an_interrupt_leaves_the_best_proven_motion_so_far(way, after):
     if way is by_signal and sys.platform == "win32":
         pytest.skip("a thread cannot send an interrupt to another one there")
     before = signal.getsignal(signal.SIGINT)
-    design = design_experiment(SCARA, QUICK, callback=lambda update: way(update) if update.done == after else None)
+    design = design_experiment(SCARA, QUICK, callback=once(way, after))
     assert signal.getsignal(signal.SIGINT) == before
     assert design.is_interrupted
     assert design.certificate.holds

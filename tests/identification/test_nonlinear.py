@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from steelyard.cli.identify import _settings_table
+from steelyard.cli.identify import settings_table
 from steelyard.consistency import ConsistencySettings
 from steelyard.effects import FrictionConstants
 from steelyard.errors import EstimateError, SteelyardError
@@ -321,5 +321,5 @@ def test_what_cannot_be_estimated_is_refused_with_what_can():
 
 
 def test_the_command_line_takes_names_by_commas():
-    table = _settings_table({"nonlinear": "stribeck, sign-width"}, None)
+    table = settings_table({"nonlinear": "stribeck, sign-width"}, None)
     assert settings_from_table(table).nonlinear == ("stribeck", "sign_width")

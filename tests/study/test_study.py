@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from concurrent.futures import wait
 from dataclasses import replace
 from itertools import count
 
@@ -16,6 +15,7 @@ from steelyard.identification import fit_arm, fit_arms
 from steelyard.simulation import recording_of, simulate
 from steelyard.study import Case, StudySettings, montecarlo, study_to_json, times_to_json
 from steelyard.study.experiments import Job, SimulatedExperiments
+from steelyard.workers import _Batch
 from study.studies import DISTURBED, WHITE, moves, scara
 
 CLOSED_LOOP = {"plant": "compiled", "control_rate": 500.0, "plant_rate": 2000.0, **DISTURBED}
@@ -45,14 +45,17 @@ def test_a_seed_alone_gives_the_same_numbers(experiment, method):
 def test_processes_give_the_same_numbers_and_an_interrupt_keeps_what_they_finished(tmp_path, monkeypatch):
     monkeypatch.setattr("steelyard.study.run.JOBS_A_PROCESS", 2)
     given, study = scara(CLOSED_LOOP), StudySettings(("wls", "ols"), seeds=8, noise_levels=(0.5, 1.0))
-    calls = count(1)
+    next_finished, made = _Batch.next_finished, []
 
-    def wait_until_interrupted(futures, return_when):
-        if next(calls) == 2:
+    def interrupted_after_the_first(batch):
+        if len(made) == 1:
+            made.append(None)
             raise KeyboardInterrupt
-        return wait(futures, return_when=return_when)
+        one = next_finished(batch)
+        made.extend([] if one is None else [one])
+        return one
 
-    monkeypatch.setattr("steelyard.study.experiments.wait", wait_until_interrupted)
+    monkeypatch.setattr(_Batch, "next_finished", interrupted_after_the_first)
     with pytest.raises(KeyboardInterrupt):
         montecarlo(given, study, tmp_path, processes=2)
     assert multiprocessing.active_children() == []
@@ -184,6 +187,15 @@ def test_what_is_no_steelyard_error_is_not_caught(monkeypatch):
     monkeypatch.setattr("steelyard.identification.fitting.fit_arm", broken)
     with pytest.raises(ZeroDivisionError):
         montecarlo(scara(), StudySettings(("wls",), seeds=2))
+
+
+def test_a_task_that_workers_cannot_finish_names_its_seeds(monkeypatch):
+    def too_large(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(SimulatedExperiments, "run", too_large)
+    with pytest.raises(SimulationError, match="seeds 0 to 0: task 1 of 3 needs more memory than its worker may use"):
+        montecarlo(scara(), StudySettings(("wls",), seeds=3))
 
 
 def test_the_truth_is_regrouped_and_the_noise_level_scales_all_noise():

@@ -25,7 +25,7 @@ app = App(
 )
 COMMANDS = (
     "robots", "model", "init", "check", "simulate", "design", "identify", "export", "gains", "payload", "predict",
-    "compare", "calibrate", "apply", "poses", "montecarlo", "papers", "show", "demo",
+    "compare", "calibrate", "apply", "poses", "montecarlo", "fleet", "papers", "show", "demo",
 )  # fmt: skip
 """Each is a module of this package: options, work and printing. Only that of the command that runs is imported; the
 packages that do the work are imported inside its functions, so that ``--help`` is instant."""

@@ -21,6 +21,7 @@ from .options import (
     Payload,
     Quiet,
     RobotName,
+    Scheduler,
     Torque,
     comma_separated,
     numbers_from,
@@ -40,6 +41,7 @@ KEYS = {
     "position_scale": float, "gravity": tuple[float, float, float],
 }  # fmt: skip
 """Keys of a ``[design]`` table besides those of the search."""
+_WHERE = ("threads", "scheduler")
 
 
 # What is minimised.
@@ -134,6 +136,7 @@ def design(
     starts: Starts = None,
     seed: Seed = None,
     threads: Threads = None,
+    scheduler: Scheduler = None,
     format: Formats = None,
     file_rate: FileRate = None,
     config: Config = None,
@@ -148,7 +151,8 @@ def design(
         "goals": goal, "motion": motion, "duration": duration, "harmonics": harmonics,
         "periods": periods, "moves": moves, "parameters": comma_separated(parameters), "noise": noise, "rate": rate,
         "position_noise": position_noise, "resonance": resonance, "start": start, "carries": carries,
-        "starts": starts, "seed": seed, "threads": threads, "format": comma_separated(format), "file_rate": file_rate,
+        "starts": starts, "seed": seed, "threads": threads, "scheduler": scheduler, "format": comma_separated(format),
+        "file_rate": file_rate,
         "limits": limits, "after": after, "floor": floor, "position_scale": position_scale, "gravity": gravity,
     }  # fmt: skip
     with quietly(quiet):
@@ -190,8 +194,8 @@ def _run(name: str, settings: Mapping[str, Any], config: Path | None, out: Path 
                 callback=lambda update: _show(bar, update),
             )  # fmt: skip
         inputs = hashes_of(Path(name), config, limits, after / "result.json" if after else None)
-        # The answer does not depend on the number of threads; neither shall the file.
-        given = {"robot": name, **{key: value for key, value in settings.items() if key != "threads"}}
+        # The answer does not depend on where it is computed; neither shall the file.
+        given = {"robot": name, **{key: value for key, value in settings.items() if key not in _WHERE}}
         content = run.save(
             given, inputs, design_to_json(design), lambda place, _: _write(design, place, settings),
             report=design.to_html,

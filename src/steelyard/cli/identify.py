@@ -213,11 +213,11 @@ def identify(
     if data.hold_out is not None:
         flags["hold_out"] = data.hold_out
     with quietly(quiet):
-        table = _settings_table(flags, data.config)
+        table = settings_table(flags, data.config)
         return _run(robot, logs, data, table, out, json, needs_prior=estimator.prior_deviation is not None)
 
 
-def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any]:
+def settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any]:
     """Return the ``[identify]`` table of a configuration file with the flags, which win."""
     from ..identification import SCHEMA, with_options
     from ..identification.settings import joint_delays

@@ -15,7 +15,19 @@ from ..errors import ConfigError
 from ..estimators import methods_with_start
 from ..files import require_files, robot_file
 from ..plain_data import json_text
-from .options import DATA, OUTPUT, Effects, Json, Quiet, RobotName, Torque, comma_separated, numbers_from, quietly
+from .options import (
+    DATA,
+    OUTPUT,
+    Effects,
+    Json,
+    Quiet,
+    RobotName,
+    Scheduler,
+    Torque,
+    comma_separated,
+    numbers_from,
+    quietly,
+)
 from .output import Column, ProgressBar, Screen, print_message
 from .simulate import SCHEMA as SIMULATE_SCHEMA
 
@@ -28,7 +40,7 @@ if TYPE_CHECKING:
 
 SCHEMA = {
     "methods": tuple[str, ...], "seeds": int, "first_seed": int, "noise_levels": tuple[float, ...],
-    "starts": tuple[float, ...], "processes": int,
+    "starts": tuple[float, ...], "processes": int, "scheduler": str,
 }  # fmt: skip
 RECORD_RATE = 200.0
 """Rate of the recordings where none is given [Hz]: enough for a motion of an arm, and runs stay short."""
@@ -61,6 +73,7 @@ def montecarlo(
     torque: Torque = None,
     effects: Effects = None,
     processes: Annotated[int | None, Parameter(help="Processes; the result is the same. Default: all cores.")] = None,
+    scheduler: Scheduler = None,
     parameters: Annotated[
         bool, Parameter(negative="", group=OUTPUT, help="Also print a table of parameters for each case.")
     ] = False,
@@ -82,6 +95,7 @@ def montecarlo(
         "methods": comma_separated(methods), "seeds": seeds, "first_seed": first_seed,
         "noise_levels": numbers_from(noise_levels, "--noise-levels", ConfigError),
         "starts": numbers_from(starts, "--starts", ConfigError), "processes": processes,
+        "scheduler": scheduler,
     }  # fmt: skip
     flags = {
         "montecarlo": study, "simulate": {"record_rate": rate},
@@ -111,13 +125,14 @@ def _run(
     schemas = {"montecarlo": SCHEMA, "simulate": SIMULATE_SCHEMA, "identify": IDENTIFY_SCHEMA}
     tables = {table: _merged(config, table, schema, flags[table]) for table, schema in schemas.items()}
     processes = tables["montecarlo"].pop("processes", os.cpu_count() or 1)
+    scheduler = tables["montecarlo"].pop("scheduler", None)
     study, robot = record_from(StudySettings, Section(tables["montecarlo"], ROOT, ConfigError)), load_robot(name)
     joints = [body.joint.name for body in robot.actuated]
     motion = default_motion(robot) if trajectory is None else read_trajectory(trajectory, joints)
     tables["simulate"], notes = _experiment(tables["simulate"], robot, motion)
     given = study_configuration(name, motion, tables["simulate"], tables["identify"])
     with RunFolder(out, "montecarlo") as run:
-        found = _studied(given, study, out, processes)
+        found = _studied(given, study, out, processes, scheduler)
         content = {
             "robot": robot.name, "trajectory": None if trajectory is None else str(trajectory),
             "duration": motion.duration, **study_to_json(found),
@@ -154,7 +169,9 @@ def _experiment(table: Mapping[str, Any], robot: Robot, motion: Trajectory) -> t
     return {**settings, **noise}, ["no noise is given: white noise of 2 % of each joint's largest torque is taken"]
 
 
-def _studied(given: StudyConfiguration, study: StudySettings, out: Path | None, processes: int) -> StudyResult:
+def _studied(
+    given: StudyConfiguration, study: StudySettings, out: Path | None, processes: int, scheduler: str | None
+) -> StudyResult:
     """Run the study; say after an interrupt which runs were saved."""
     from ..study import montecarlo
 
@@ -168,7 +185,7 @@ def _studied(given: StudyConfiguration, study: StudySettings, out: Path | None, 
             bar(so_far, total)
 
         try:
-            return montecarlo(given, study, folder, processes, progress)
+            return montecarlo(given, study, folder, processes, progress, scheduler=scheduler)
         except KeyboardInterrupt:
             saved = f"{done:g} runs are saved in '{folder}': the same command resumes from there"
             lost = "no run is saved; with --out DIR finished runs are, and the same command resumes from there"

@@ -50,6 +50,10 @@ Gains = Annotated[
         group=DATA, help="Gains of the drives: gains.toml, or the folder of a run of gains; default: the log's own."
     ),
 ]
+Scheduler = Annotated[
+    str | None,
+    Parameter(help="Dask scheduler whose workers do the work: tcp://127.0.0.1:8786, tls://HOST:8786. Same result."),
+]
 Torque = Annotated[
     Literal["motor", "joint", "both", "difference"] | None,
     Parameter(group=MODEL, help="Torques that are measured; default: the robot's own."),

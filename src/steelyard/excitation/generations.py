@@ -8,15 +8,16 @@ any number of cores.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
-from .descent import CAREFUL_PENALTY, EARLY, LATE, DescentState, PenaltyStage, Stop, descended, repaired, state_of
+from ..errors import WorkerError
+from ..workers import Run, Shared, Workers
+from .assembly import Assembled
+from .descent import CAREFUL_PENALTY, EARLY, LATE, DescentState, Stop, descended, repaired, state_of
 from .problem import Problem
 
 FEASIBLE = 0.01
@@ -73,7 +74,7 @@ PARENTS = 3
 DISTURBANCES = (0.05, 0.4)
 """Sizes of perturbations, alternating: the same minimum again, and a neighbouring one."""
 
-Item = TypeVar("Item")
+Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
@@ -101,29 +102,55 @@ def no_progress(update: SearchProgress) -> None:
     """Report nothing."""
 
 
-class Workers:
-    """Threads of the search, and the progress that they report.
+class SearchRun:
+    """Runs the tasks of a search on its workers, and reports the progress."""
 
-    Attributes:
-        threads: Motions that are worked on at the same time.
-        stop: Returns whether the search shall end with the best motion so far.
-    """
-
-    def __init__(self, total: int, threads: int, callback: SearchCallback, stop: threading.Event) -> None:
-        self.threads, self.stop = threads, stop.is_set
-        self._lock, self._report, self._total, self._ended = threading.Lock(), callback, total, stop
+    def __init__(self, shared: Shared[Assembled], workers: Workers, total: int, callback: SearchCallback) -> None:
+        self._shared, self._workers, self._total, self._report = shared, workers, total, callback
         self._done, self._value, self._violation = 0, None, 0.0
 
-    def stage_done(self, state: DescentState | None = None, stages: int = 1) -> None:
+    @property
+    def problem(self) -> Problem:
+        """The problem on its coarse grid."""
+        return self._shared.here.problem
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the search shall end with the best motion so far."""
+        return self._workers.stopping.is_set()
+
+    def results(
+        self,
+        run: Run[Assembled, Task, Result],
+        tasks: Sequence[Task],
+        stages: int,
+        reached: Callable[[Result], DescentState | None] = lambda result: None,
+    ) -> list[Result]:
+        """Return the results of tasks in their order.
+
+        Args:
+            run: A function of a module, called with the assembled problem, a task, and whether to stop.
+            tasks: The tasks.
+            stages: Stages of each.
+            reached: Returns the motion that a result has reached, for the progress; None for none.
+        """
+        found: dict[int, Result] = {}
+        for number, result in self._workers.finished(run, self._shared, tasks):
+            if isinstance(result, WorkerError):
+                raise result
+            found[number] = result
+            self.stages_done(stages, reached(result))
+        return [found[number] for number in range(len(tasks))]
+
+    def stages_done(self, stages: int, state: DescentState | None = None) -> None:
         """Count stages and report the progress of the search."""
-        with self._lock:
-            self._done += stages
-            if state is not None and state.violation <= FEASIBLE and (self._value is None or state.value < self._value):
-                self._value, self._violation = state.value, max(state.violation, 0.0)
-            try:
-                self._report(SearchProgress(min(self._done, self._total), self._total, self._value, self._violation))
-            except KeyboardInterrupt:  # the callback may end the search, too
-                self._ended.set()
+        self._done += stages
+        if state is not None and state.violation <= FEASIBLE and (self._value is None or state.value < self._value):
+            self._value, self._violation = state.value, max(state.violation, 0.0)
+        try:
+            self._report(SearchProgress(min(self._done, self._total), self._total, self._value, self._violation))
+        except KeyboardInterrupt:  # the callback may end the search, too
+            self._workers.stopping.set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +178,15 @@ def stages_of(starts: int) -> int:
     return starts + sum(size * len(EARLY) + _finishing(size) * len(LATE) for size in sizes)
 
 
-def generations(problem: Problem, starts: int, seed: int, workers: Workers) -> list[Candidate]:
+def generations(run: SearchRun, starts: int, seed: int) -> list[Candidate]:
     """Return the motions of all generations, ordered by number; unfinished ones as they were given up."""
     first, *later = _sizes(starts)
-    done = _generation(
-        problem, in_parallel(lambda n: _drawn(problem, n, seed, workers), range(first), workers.threads), workers
-    )
+    done = _generation(run, run.results(drawn_candidate, [(number, seed) for number in range(first)], 1))
     for size in later:
         parents = by_merit(done)[:PARENTS]
         numbers = range(len(done), len(done) + size)
-        young = [_offspring(problem, parents[k % len(parents)], n, seed, k) for k, n in enumerate(numbers)]
-        done += _generation(problem, young, workers)
+        young = [_offspring(run.problem, parents[k % len(parents)], n, seed, k) for k, n in enumerate(numbers)]
+        done += _generation(run, young)
     return sorted(done, key=lambda one: one.number)
 
 
@@ -169,12 +194,6 @@ def by_merit(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return those that were finished, the best first; those that break constraints come last."""
     finished = [one for one in candidates if one.is_finished]
     return sorted(finished, key=lambda one: (one.state.violation > FEASIBLE, one.state.value, one.number))
-
-
-def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
-    """Return the results in the order of the items."""
-    with ThreadPoolExecutor(threads, "steelyard-design") as pool:
-        return list(pool.map(work, items))
 
 
 def _sizes(starts: int) -> list[int]:
@@ -185,10 +204,11 @@ def _finishing(size: int) -> int:
     return -(-size // FINISHED_PART)
 
 
-def _drawn(problem: Problem, number: int, seed: int, workers: Workers) -> Candidate:
-    """Return a random motion: large ones anywhere and small ones in the middle take turns."""
-    ready = drawn_motion(problem, np.random.default_rng([seed, number]), workers.stop, *(LARGE, SMALL)[number % 2])
-    workers.stage_done()
+def drawn_candidate(assembled: Assembled, task: tuple[int, int], stop: Stop) -> Candidate:
+    """Return the random motion of a number and a seed: large ones anywhere and small ones in the middle take turns."""
+    number, seed = task
+    rng = np.random.default_rng([seed, number])
+    ready = drawn_motion(assembled.problem, rng, stop, *(LARGE, SMALL)[number % 2])
     return Candidate(number, None, ready, ready)
 
 
@@ -198,29 +218,31 @@ def _offspring(problem: Problem, parent: Candidate, number: int, seed: int, turn
     return Candidate(number, parent.number, ready, ready)
 
 
-def _generation(problem: Problem, ready: Sequence[Candidate], workers: Workers) -> list[Candidate]:
-    begun = in_parallel(lambda one: _gone_on(problem, one, EARLY, workers), ready, workers.threads)
+def _generation(run: SearchRun, ready: Sequence[Candidate]) -> list[Candidate]:
+    begun = run.results(begun_candidate, ready, len(EARLY), _state)
     order = sorted(begun, key=lambda one: (one.state.augmented, one.number))
     promising, left = order[: _finishing(len(order))], order[_finishing(len(order)) :]
-    return in_parallel(lambda one: _finished(problem, one, workers), promising, workers.threads) + left
+    return run.results(finished_candidate, promising, len(LATE), _state) + left
 
 
-def _gone_on(problem: Problem, one: Candidate, stages: Sequence[PenaltyStage], workers: Workers) -> Candidate:
-    state = one.state
-    for each in stages:
-        state = descended(problem, state, [each], workers.stop)
-        workers.stage_done(state)
-    return replace(one, state=state)
+def _state(one: Candidate) -> DescentState:
+    return one.state
 
 
-def _finished(problem: Problem, one: Candidate, workers: Workers) -> Candidate:
+def begun_candidate(assembled: Assembled, one: Candidate, stop: Stop) -> Candidate:
+    """Return a motion after its early stages."""
+    return replace(one, state=descended(assembled.problem, one.state, EARLY, stop))
+
+
+def finished_candidate(assembled: Assembled, one: Candidate, stop: Stop) -> Candidate:
     """Return a motion after its late stages.
 
     With a small penalty a motion may pass through an obstacle and be trapped on the other side: then the descent starts
     again from its first motion, with a penalty that keeps it feasible.
     """
-    done = replace(_gone_on(problem, one, LATE, workers), is_finished=True)
-    if done.state.violation <= FEASIBLE or one.ready.violation > FEASIBLE or workers.stop():
+    problem = assembled.problem
+    done = replace(one, state=descended(problem, one.state, LATE, stop), is_finished=True)
+    if done.state.violation <= FEASIBLE or one.ready.violation > FEASIBLE or stop():
         return done
     careful = replace(one.ready, multipliers=replace(one.ready.multipliers, penalty=CAREFUL_PENALTY))
-    return replace(done, state=descended(problem, careful, EARLY + LATE, workers.stop))
+    return replace(done, state=descended(problem, careful, EARLY + LATE, stop))

@@ -14,6 +14,7 @@ from ..motion import ApproachedTrajectory, Trajectory, with_approach
 from ..plain_data import frame_of, plain
 from ..robot import Robot
 from ..text import for_html, html_table, short_repr
+from ..workers import Shared, open_workers
 from .assembly import LOADED, Assembled, Known, assembled
 from .certify.certificate import Certificate, Certifier
 from .constraints import TorqueBlock
@@ -238,16 +239,15 @@ def _searched(
     """Return the best motion over all numbers of harmonics that are allowed, with its problem."""
     counts = settings.harmonic_counts if settings.motion == "fourier" else (0,)
     tried = []
-    for place, count in enumerate(counts):
-        one = replace(settings, harmonics=count) if settings.motion == "fourier" else settings
-        ready = assembled(model, limits, one, known)
-        found = search(
-            ready.problem, ready.certifier, starts=settings.starts, seed=settings.seed, threads=settings.threads,
-            callback=_part_of(callback, place, len(counts)),
-        )  # fmt: skip
-        tried.append((ready, found))
-        if found.is_interrupted:
-            break
+    with open_workers(settings.scheduler, settings.threads, threads=True) as workers:
+        for place, count in enumerate(counts):
+            one = replace(settings, harmonics=count) if settings.motion == "fourier" else settings
+            shared = Shared(assembled, model, limits, one, known)
+            ready, part = shared.here, _part_of(callback, place, len(counts))
+            found = search(shared, workers, starts=settings.starts, seed=settings.seed, callback=part)
+            tried.append((ready, found))
+            if found.is_interrupted:
+                break
     return min(tried, key=lambda pair: pair[1].best.value)
 
 

@@ -17,6 +17,8 @@ import numpy as np
 
 from ..errors import DesignError
 from ..motion import Trajectory
+from ..workers import Shared, Workers
+from .assembly import Assembled
 from .certify.certificate import Certifier
 from .descent import (
     LARGEST_PENALTY,
@@ -24,6 +26,7 @@ from .descent import (
     POLISHING,
     DescentState,
     FeasibleMotion,
+    Stop,
     descended,
     largest_part,
     made_feasible,
@@ -35,11 +38,10 @@ from .generations import (
     FEASIBLE,
     Candidate,
     SearchCallback,
-    Workers,
+    SearchRun,
     by_merit,
     drawn_motion,
     generations,
-    in_parallel,
     no_progress,
     stages_of,
 )
@@ -51,6 +53,8 @@ FINER = 2
 
 FINALISTS = 2
 """Motions that go on on the fine grid."""
+
+_FINAL_STAGES = len(POLISHING) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,46 +116,37 @@ def interruptible(stop: threading.Event) -> Iterator[None]:
 
 
 def search(
-    problem: Problem,
-    certifier: Certifier,
-    *,
-    starts: int,
-    seed: int,
-    threads: int = 1,
-    callback: SearchCallback = no_progress,
+    shared: Shared[Assembled], workers: Workers, *, starts: int, seed: int, callback: SearchCallback = no_progress
 ) -> Found:
-    """Return the best motion that could be certified.
+    """Return the best motion that could be certified; it does not depend on the workers.
 
     Args:
-        problem: The problem on its coarse grid.
-        certifier: What proves it.
+        shared: The problem on its coarse grid and its certifier, and what assembles them in a worker process.
+        workers: What works on several motions at the same time.
         starts: Number of random motions to start from.
         seed: Of those.
-        threads: Motions that are worked on at the same time.
         callback: Called with the progress of the search.
 
     Raises:
         DesignError: If no motion was found that keeps all constraints: the constraint that cannot be met is named.
     """
-    stop = threading.Event()
-    workers = Workers(stages_of(starts) + FINALISTS * (len(POLISHING) + 1), threads, callback, stop)
-    with interruptible(stop):
-        return _found(problem, certifier, generations(problem, starts, seed, workers), workers)
+    run = SearchRun(shared, workers, stages_of(starts) + FINALISTS * _FINAL_STAGES, callback)
+    with interruptible(workers.stopping):
+        return _found(shared.here, generations(run, starts, seed), run)
 
 
-def _found(problem: Problem, certifier: Certifier, begun: Sequence[Candidate], workers: Workers) -> Found:
-    fine = replace(problem, grid=FINER * problem.grid)
+def _found(ready: Assembled, begun: Sequence[Candidate], run: SearchRun) -> Found:
+    problem, certifier = ready.problem, ready.certifier
     best = by_merit(begun)
-    if workers.stop():
-        best = by_merit(in_parallel(lambda one: _hurried(problem, one), best, workers.threads))
+    if run.is_stopped:
+        best = by_merit(run.results(hurried_candidate, best, 0))
     finalists = best[:FINALISTS]
-    proven = in_parallel(
-        lambda one: _finished(problem, fine, certifier, one.state, workers), finalists, workers.threads
-    )
-    final = {one.number: found for one, found in zip(finalists, proven, strict=True) if found is not None}
-    workers.stage_done(stages=(FINALISTS - len(finalists)) * (len(POLISHING) + 1))
-    if not final and workers.stop():
+    proven = run.results(proven_motion, [one.state for one in finalists], _FINAL_STAGES, lambda pair: pair[0])
+    final = {one.number: found for one, (_, found) in zip(finalists, proven, strict=True) if found is not None}
+    run.stages_done((FINALISTS - len(finalists)) * _FINAL_STAGES)
+    if not final and run.is_stopped:
         raise DesignError("interrupted before a motion was proven to keep the limits: there is nothing to keep yet")
+    fine = _finer(problem)
     if not final:
         final = _rescued(fine, problem, certifier, best)
     outcomes = tuple(
@@ -161,29 +156,30 @@ def _found(problem: Problem, certifier: Certifier, begun: Sequence[Candidate], w
         )
         for one in begun
     )  # fmt: skip
-    return Found(fine, min(final.values(), key=lambda found: found.value), outcomes, workers.stop())
+    return Found(fine, min(final.values(), key=lambda found: found.value), outcomes, run.is_stopped)
 
 
-def _hurried(problem: Problem, one: Candidate) -> Candidate:
+def _finer(problem: Problem) -> Problem:
+    return replace(problem, grid=FINER * problem.grid)
+
+
+def hurried_candidate(assembled: Assembled, one: Candidate, stop: Stop) -> Candidate:
     """Return a motion within its limits from one that was interrupted far from feasible."""
     if one.state.violation <= FEASIBLE:
         return one
     firm = replace(one.state.multipliers, penalty=LARGEST_PENALTY)
-    return replace(one, state=descended(problem, replace(one.state, multipliers=firm), LATE[-2:], lambda: False))
+    start = replace(one.state, multipliers=firm)
+    return replace(one, state=descended(assembled.problem, start, LATE[-2:], lambda: False))
 
 
-def _finished(
-    problem: Problem, fine: Problem, certifier: Certifier, state: DescentState, workers: Workers
-) -> FeasibleMotion | None:
+def proven_motion(assembled: Assembled, state: DescentState, stop: Stop) -> tuple[DescentState, FeasibleMotion | None]:
+    """Return a motion after its stages on the fine grid, and made to keep every limit at every instant."""
+    problem, fine = assembled.problem, _finer(assembled.problem)
     spread = tuple(np.repeat(values, FINER, axis=1) / FINER for values in state.multipliers.values)
     multipliers = Multipliers(spread, state.multipliers.penalty, state.multipliers.margins)
     state = replace(state, z=fine.variables_of(*problem.coefficients(state.z)), multipliers=multipliers)
-    for one in POLISHING:
-        state = descended(fine, state, [one], workers.stop)
-        workers.stage_done(state)
-    found = made_feasible(fine, certifier, state, workers.stop)
-    workers.stage_done()
-    return found
+    state = descended(fine, state, POLISHING, stop)
+    return state, made_feasible(fine, assembled.certifier, state, stop)
 
 
 def _rescued(

@@ -42,6 +42,7 @@ class DesignSettings:
         starts: Random motions to start from.
         seed: Of those.
         threads: Starts that run at the same time; the answer does not depend on it.
+        scheduler: Address of a Dask scheduler whose workers search instead; the answer does not depend on it.
         sigmas: Standard deviations of a torque that are added to it, where parameters come from a run.
 
     Example:
@@ -64,6 +65,7 @@ class DesignSettings:
     starts: int = 24
     seed: int = 0
     threads: int = 1
+    scheduler: str | None = None
     sigmas: float = 2.0
 
     def __post_init__(self) -> None:

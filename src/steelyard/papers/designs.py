@@ -24,6 +24,7 @@ from ..excitation.search import search
 from ..model import Model
 from ..motion import Trajectory
 from ..progress import Progress, silent
+from ..workers import Shared, open_workers
 from .claim import Entry
 
 
@@ -96,10 +97,9 @@ def designed(
     def callback(update: SearchProgress) -> None:
         progress(update.done, update.total)
 
-    found = search(
-        problem or ready.problem, ready.certifier, starts=settings.starts, seed=settings.seed,
-        threads=settings.threads, callback=callback,
-    )  # fmt: skip
+    shared = Shared(lambda: ready if problem is None else replace(ready, problem=problem))
+    with open_workers(workers=settings.threads, threads=True) as workers:
+        found = search(shared, workers, starts=settings.starts, seed=settings.seed, callback=callback)
     if found.is_interrupted:
         raise KeyboardInterrupt
     trajectory = found.problem.trajectory(found.best.z)

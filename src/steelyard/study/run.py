@@ -6,7 +6,7 @@ Finished runs are saved in a folder, so that an interrupted study can be resumed
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..archive import ArchiveError, read_arrays
-from ..errors import FileError, SimulationError, require_type
+from ..errors import FileError, SimulationError, WorkerError, require_type
 from ..files import opened_aside, write_aside
 from ..model import BaseParameter, build_model
 from ..plain_data import frame_of, plain
 from ..progress import Progress, silent
 from ..simulation.plant import plant_model
 from ..text import html_table, short_repr
+from ..workers import Shared, Workers, open_workers
 from .bound import Bound, cramer_rao_bound
 from .configuration import Case, StudyConfiguration, StudySettings, noises_of
-from .experiments import SMOOTH_WIDTHS, Job, SimulatedExperiments, finished_jobs
+from .experiments import SMOOTH_WIDTHS, Job, SimulatedExperiments, run_job
 from .figures import plot_bias, plot_coverage, plot_sigmas, plot_times, to_html
 from .statistics import ARRAYS, NOT_SIMULATED, CaseRuns, IntervalChecks, joined
 from .verdict import CaseVerdict, ParameterVerdict, judged_cases, sentences
@@ -182,10 +183,12 @@ def montecarlo(
     folder: Path | None = None,
     processes: int = 1,
     progress: Progress = silent,
+    *,
+    scheduler: str | None = None,
 ) -> StudyResult:
     """Run every case of a study with every seed, and judge the estimators.
 
-    The results are the same whatever the number of processes, and each seed gives the same numbers alone.
+    The results are the same whatever the number of workers, and each seed gives the same numbers alone.
 
     Args:
         given: Arm, motion, experiment and settings of the fit.
@@ -193,9 +196,11 @@ def montecarlo(
         folder: Where finished runs are saved; those that are there already are not run again. None saves nothing.
         processes: Processes that share the work; 1 works in this one.
         progress: Progress callback, counting runs.
+        scheduler: Address of a Dask scheduler whose workers do the work instead, such as ``tcp://127.0.0.1:8786``.
 
     Raises:
-        SteelyardError: If the arm cannot be simulated, not even with one seed, or the folder holds another study.
+        SteelyardError: If the arm cannot be simulated, not even with one seed, the folder holds another study, or the
+            scheduler cannot be used.
         KeyboardInterrupt: After an interrupt; runs that were finished are in the folder.
 
     Example:
@@ -211,7 +216,19 @@ def montecarlo(
     require_type(study, StudySettings, "study", "StudySettings(...)", SimulationError)
     if processes < 1:
         raise SimulationError(f"processes: got {processes}, needed is at least 1")
-    experiments = SimulatedExperiments(given)
+    with open_workers(scheduler, processes) as workers:
+        return _studied(Shared(SimulatedExperiments, given), given, study, folder, workers, progress)
+
+
+def _studied(
+    shared: Shared[SimulatedExperiments],
+    given: StudyConfiguration,
+    study: StudySettings,
+    folder: Path | None,
+    workers: Workers,
+    progress: Progress,
+) -> StudyResult:
+    experiments = shared.here
     _check_noise(experiments)
     for method in study.methods:  # refuses settings that do not go with a method before anything is run
         replace(experiments.settings, method=method)
@@ -219,13 +236,16 @@ def montecarlo(
     store = None if folder is None else RunStore(folder, given.fingerprint)
     saved = {} if store is None else {case: store.read(case, names) for case in study.cases}
     parts = {case: [] if (known := saved.get(case)) is None else [known] for case in study.cases}
-    jobs = _missing(study, parts, _seeds_together(experiments, study, processes))
+    jobs = _missing(study, parts, _seeds_together(experiments, study, workers.count))
     total = len(study.cases) * study.seeds
     done = total - sum(len(job.seeds) * len(job.cases) for job in jobs)
     progress(done, total)
-    # Closed at once when something goes wrong here: then the processes end too.
-    with closing(_finished(given, experiments, jobs, processes)) as finished:
-        for found in finished:
+    # Closed at once when something goes wrong here: then the workers end too.
+    with closing(workers.finished(run_job, shared, jobs)) as finished:
+        for number, found in finished:
+            if isinstance(found, WorkerError):
+                seeds = jobs[number].seeds
+                raise SimulationError(f"seeds {seeds[0]} to {seeds[-1]}: {found}") from found
             for runs in found:
                 parts[runs.case].append(runs)
                 if store is not None:
@@ -274,16 +294,6 @@ def _missing(study: StudySettings, parts: dict[Case, list[CaseRuns]], together: 
         for cases, seeds in groups.items():
             jobs += [Job(level, tuple(seeds[k : k + together]), cases) for k in range(0, len(seeds), together)]
     return jobs
-
-
-def _finished(
-    given: StudyConfiguration, experiments: SimulatedExperiments, jobs: Sequence[Job], processes: int
-) -> Generator[list[CaseRuns], None, None]:
-    if processes > 1 and len(jobs) > 1:
-        yield from finished_jobs(given, jobs, processes)
-        return
-    for job in jobs:
-        yield experiments.run(job)
 
 
 def _judged(experiments: SimulatedExperiments, study: StudySettings, runs: tuple[CaseRuns, ...]) -> StudyResult:

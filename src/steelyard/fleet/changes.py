@@ -1,0 +1,236 @@
+"""Which unit is not like the others, and which has changed since when: alarms that are rarely false.
+
+Every date of every unit and every cause that is looked for (a parameter, the friction of a joint, a payload) is a
+hypothesis about the scores of a :class:`.Hierarchy`. The likeliest is an alarm if its probability by chance, times the
+number of hypotheses of the whole fleet, is below the rate of false alarms that is allowed (Bonferroni). It is then part
+of the model, and the next is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..distributions import chi2_sf, norm_ppf
+from .hierarchy import Hierarchy
+
+MOST_CHANGES = 3
+"""Changes of one unit that are looked for."""
+DEPENDENT = 1e-9
+"""Directions whose information is a smaller part of the largest one are not seen."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a unit, or its difference from all others.
+
+    Attributes:
+        unit: Number of the unit.
+        first: Place among its logs of the first that has changed; 0: it differs in all of them.
+        grows: Whether the change grows from log to log instead of staying as it came.
+        cause: Name of the cause.
+        delta: Change of the cause's own quantities (r,); if it grows, that until the last log.
+        sigma: Their standard deviations (r,).
+        p: Probability of such an alarm, anywhere in the fleet, by chance.
+    """
+
+    unit: int
+    first: int
+    grows: bool
+    cause: str
+    delta: tuple[float, ...]
+    sigma: tuple[float, ...]
+    p: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Hypothesis:
+    first: int
+    grows: bool
+    weights: np.ndarray
+    cause: str
+    directions: np.ndarray
+
+
+def find_changes(
+    hierarchy: Hierarchy, times: np.ndarray, causes: Mapping[str, np.ndarray], false_alarms: float = 0.05
+) -> list[Change]:
+    """Return the changes and differences of all units that are no chance, the most certain first.
+
+    Args:
+        hierarchy: The fleet.
+        times: Time of each log (N,).
+        causes: For each cause the directions (c, r) in which it changes parameters.
+        false_alarms: Probability that a fleet without changes raises any alarm.
+    """
+    of_unit = [np.flatnonzero(hierarchy.unit_of == unit) for unit in range(hierarchy.units)]
+    hypotheses = [list(_hypotheses(times[mine], causes)) for mine in of_unit]
+    count = sum(map(len, hypotheses))
+    found = [
+        change
+        for unit in range(hierarchy.units)
+        for change in _changes_of(hierarchy, unit, hypotheses[unit], count, false_alarms)
+    ]
+    return sorted(found, key=lambda change: (change.p, change.unit, change.first))
+
+
+def _hypotheses(times: np.ndarray, causes: Mapping[str, np.ndarray]) -> Iterator[_Hypothesis]:
+    """Yield what may have happened to a unit: steps and slopes from every log on, and a difference from the start."""
+    order = np.argsort(times, kind="stable")
+    for first in range(len(times)):
+        step = np.zeros(len(times))
+        step[order[first:]] = 1.0
+        shapes = [(False, step)]
+        since = np.maximum(times - times[order[max(first - 1, 0)]], 0.0)
+        # A slope that has only one later log is a step.
+        if 0 < first < len(times) - 1 and since.max() > 0:
+            shapes.append((True, since / since.max()))
+        for grows, weights in shapes:
+            for cause, directions in causes.items():
+                yield _Hypothesis(first, grows, weights, cause, directions)
+
+
+def _changes_of(
+    hierarchy: Hierarchy, unit: int, hypotheses: Sequence[_Hypothesis], count: int, false_alarms: float
+) -> Iterator[Change]:
+    known: list[_Hypothesis] = []
+    while len(known) < MOST_CHANGES:
+        tests = _Tests(hierarchy, unit, known, hypotheses)
+        chances = [tests.chance(one) for one in hypotheses]
+        best = int(np.argmin(chances))
+        if not chances[best] * count < false_alarms:
+            break
+        one = hypotheses[best]
+        delta, sigma = tests.estimate(one)
+        known.append(one)
+        values = tuple(delta.tolist()), tuple(sigma.tolist())
+        yield Change(unit, one.first, one.grows, one.cause, *values, chances[best] * count)
+
+
+class _Tests:
+    """Tests of hypotheses about one unit beside those that are known to hold."""
+
+    def __init__(
+        self, hierarchy: Hierarchy, unit: int, known: Sequence[_Hypothesis], hypotheses: Sequence[_Hypothesis]
+    ) -> None:
+        shapes = {one.weights.tobytes(): one.weights for one in [*known, *hypotheses]}
+        self._place = {key: k for k, key in enumerate(shapes)}
+        weights = np.array(list(shapes.values()))
+        self._score, self._information = hierarchy.contrast(unit, weights)
+        self._known = known
+
+    def _parts(self, one: _Hypothesis) -> tuple[np.ndarray, np.ndarray]:
+        """Return score (r,) and information (r, r) of a hypothesis, those that are known taken out."""
+        score, information = self._block(one), self._cross(one, one)
+        if not self._known:
+            return score, information
+        across = np.vstack([self._cross(other, one) for other in self._known])
+        known = np.vstack([np.hstack([self._cross(a, b) for b in self._known]) for a in self._known])
+        pulled = np.linalg.pinv(known, hermitian=True) @ np.column_stack(
+            [np.concatenate([self._block(other) for other in self._known]), across]
+        )
+        return score - across.T @ pulled[:, 0], information - across.T @ pulled[:, 1:]
+
+    def _block(self, one: _Hypothesis) -> np.ndarray:
+        return one.directions.T @ self._score[self._place[one.weights.tobytes()]]
+
+    def _cross(self, one: _Hypothesis, other: _Hypothesis) -> np.ndarray:
+        first, second = (self._place[part.weights.tobytes()] for part in (one, other))
+        return one.directions.T @ self._information[first, :, second] @ other.directions
+
+    def chance(self, one: _Hypothesis) -> float:
+        """Return the probability of a larger score by chance."""
+        score, information = _unit_free(*self._parts(one))[:2]
+        values, vectors = np.linalg.eigh(information)
+        seen = values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
+        if not seen.any():
+            return 1.0
+        square = float(np.sum((vectors[:, seen].T @ score) ** 2 / values[seen]))
+        return float(chi2_sf(square, int(seen.sum())))
+
+    def estimate(self, one: _Hypothesis) -> tuple[np.ndarray, np.ndarray]:
+        """Return the change (r,) and its standard deviations (r,)."""
+        score, information, scale = _unit_free(*self._parts(one))
+        covariance = np.linalg.pinv(information, rcond=DEPENDENT, hermitian=True)
+        return scale * (covariance @ score), scale * np.sqrt(np.diagonal(covariance))
+
+
+def _unit_free(score: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return score and information with a diagonal of ones, so that units do not decide what is seen, and scales."""
+    diagonal = np.diagonal(information)
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    return scale * score, information * np.outer(scale, scale), scale
+
+
+@dataclass(frozen=True, eq=False)
+class ControlChart:
+    """Every log's parameters beside those of its unit, each as if it alone were another in that log.
+
+    Attributes:
+        values: Values (N, c).
+        sigma: Their standard deviations (N, c), without what the unit's own are known to.
+        limit: Deviations of so many sigmas are beyond the control limits.
+    """
+
+    values: np.ndarray
+    sigma: np.ndarray
+    limit: float
+
+
+def control_chart(hierarchy: Hierarchy, units: np.ndarray, false_alarms: float = 0.05) -> ControlChart:
+    """Return the chart of a fleet with limits that it crosses by chance, anywhere, at the rate allowed.
+
+    Args:
+        hierarchy: The fleet, changes included.
+        units: Parameters of its units before they changed (U, c).
+        false_alarms: Probability that any log of a fleet without changes is beyond the limits.
+    """
+    information = np.diagonal(hierarchy.log_score_covariance, axis1=1, axis2=2)
+    seen = information > DEPENDENT * information.max(axis=0, initial=0.0)
+    safe, middle = np.where(seen, information, 1.0), units[hierarchy.unit_of]
+    values = middle + np.where(seen, hierarchy.scores_beside(middle) / safe, np.nan)
+    limit = float(norm_ppf(1 - false_alarms / (2 * max(1, int(seen.sum())))))
+    return ControlChart(values, np.where(seen, 1 / np.sqrt(safe), np.nan), limit)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """How a parameter depends on a quantity that differs from log to log, over the whole fleet.
+
+    Attributes:
+        name: Name of the parameter.
+        slope: Change of the parameter for a unit of the quantity.
+        sigma: Its standard deviation.
+    """
+
+    name: str
+    slope: float
+    sigma: float
+
+
+def slopes_of(hierarchy: Hierarchy, quantity: np.ndarray, names: Sequence[str], columns: Sequence[int]) -> list[Slope]:
+    """Return the slopes of parameters over a quantity (N,), NaN where it is not known, each found alone.
+
+    Args:
+        hierarchy: The fleet.
+        quantity: Temperature of each log, say.
+        names: Names of the parameters, one for each of the columns.
+        columns: Their places.
+    """
+    known = np.isfinite(quantity)
+    if not known.any():
+        return []
+    centred = np.where(known, quantity - quantity[known].mean(), 0.0)
+    score, information = np.zeros(hierarchy.h.shape[1]), np.zeros(hierarchy.h.shape[1])
+    for unit in range(hierarchy.units):
+        mine = hierarchy.unit_of == unit
+        one, covariance = hierarchy.contrast(unit, centred[mine][None])
+        score += one[0]
+        information += np.diagonal(covariance[0, :, 0])
+    return [
+        Slope(name, float(score[k] / information[k]), float(1 / np.sqrt(information[k])))
+        for name, k in zip(names, columns, strict=True)
+        if information[k] > 0
+    ]
