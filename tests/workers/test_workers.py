@@ -40,10 +40,15 @@ def interrupted(workers: Workers, tasks: list[Path]) -> list[int]:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     found, thread = [], threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        found.extend(workers.finished(jobs.until_stopped, shared(), tasks))
-    thread.join()
+    # Ignored where tests run in the background of a shell.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            found.extend(workers.finished(jobs.until_stopped, shared(), tasks))
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     return [number for number, _ in found]
 
 
