@@ -187,7 +187,7 @@ def control_chart(hierarchy: Hierarchy, units: np.ndarray, false_alarms: float =
         units: Parameters of its units before they changed (U, c).
         false_alarms: Probability that any log of a fleet without changes is beyond the limits.
     """
-    information = np.diagonal(hierarchy.log_score_covariance, axis1=1, axis2=2)
+    information = hierarchy.log_score_variances
     seen = information > DEPENDENT * information.max(axis=0, initial=0.0)
     safe, middle = np.where(seen, information, 1.0), units[hierarchy.unit_of]
     values = middle + np.where(seen, hierarchy.scores_beside(middle) / safe, np.nan)
