@@ -189,7 +189,7 @@ class Hierarchy:
         score = weights @ self.log_scores[mine]
         along = np.einsum("kl,lij->kij", weights, W)
         direct = np.einsum("kl,ml,lij->kimj", weights, weights, W)
-        return score, direct - np.einsum("kia,ab,mbj->kimj", along, self.unit_covariance[unit], along)
+        return score, direct - np.tensordot(along @ self.unit_covariance[unit], along, axes=(2, 1))
 
     def updated(self, log: LogInformation) -> tuple[np.ndarray, np.ndarray]:
         """Return parameters (c,) and sigmas (c,) of a unit with one more log, common arm and variances as they are."""
