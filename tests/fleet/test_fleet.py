@@ -98,6 +98,17 @@ def test_a_copied_log_is_known_by_its_content(found, made, tmp_path):
     assert identify_fleet(tmp_path / "manifest.csv", folder / "known").read == 0
 
 
+def test_a_log_named_twice_counts_once_and_its_other_row_says_so(made, tmp_path):
+    folder, _ = made
+    lines = (folder / "manifest.csv").read_text().splitlines()
+    shutil.copy(folder / "scara_2r_000_0.npz", folder / "copied.npz")
+    (folder / "twice.csv").write_text("\n".join([*lines[:2], "scara_2r,SC099,2026-01-15,copied.npz"]))
+    found = identify_fleet(folder / "twice.csv", folder / "known")
+    ((log, result),) = found.broken
+    assert (log.serial, result.reason) == ("SC099", "the same data as line 2 (unit SC000); each log counts once")
+    assert "too few to say how units vary" in found.notes[0]
+
+
 def test_an_interrupt_keeps_what_was_finished(made, tmp_path, monkeypatch):
     manifest = few_logs(made[0], 5)
     real, done = pipeline.result_of, []

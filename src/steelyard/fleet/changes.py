@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..distributions import chi2_sf, norm_ppf
+from ..distributions import chi2_sf, f_sf, norm_ppf
 from .hierarchy import Hierarchy
 
 MOST_CHANGES = 3
 """Changes of one unit that are looked for."""
+LEAST_UNITS = 5
+"""Units beyond the quantities of a cause that are needed to say that one differs."""
 DEPENDENT = 1e-9
 """Directions whose information is a smaller part of the largest one are not seen."""
 
@@ -68,12 +70,35 @@ def find_changes(
     of_unit = [np.flatnonzero(hierarchy.unit_of == unit) for unit in range(hierarchy.units)]
     hypotheses = [list(_hypotheses(times[mine], causes)) for mine in of_unit]
     count = sum(map(len, hypotheses))
+    unlike = {cause: _chances_among_units(hierarchy, directions) for cause, directions in causes.items()}
     found = [
         change
         for unit in range(hierarchy.units)
-        for change in _changes_of(hierarchy, unit, hypotheses[unit], count, false_alarms)
+        for change in _changes_of(hierarchy, unit, hypotheses[unit], count, false_alarms, unlike)
     ]
     return sorted(found, key=lambda change: (change.p, change.unit, change.first))
+
+
+def _chances_among_units(hierarchy: Hierarchy, directions: np.ndarray) -> np.ndarray:
+    """Return the probability that a unit differs so much along directions (c, r), by how all units do (U,).
+
+    Parameters of a unit vary together, as those of one link, which the variances do not say: scores are judged by
+    their covariance over the units (Hotelling). With too few units none differs.
+    """
+    whitened = []
+    for score, covariance in zip(hierarchy.unit_scores, hierarchy.unit_score_covariance, strict=True):
+        own, information, _ = _unit_free(directions.T @ score, directions.T @ covariance @ directions)
+        values, vectors = np.linalg.eigh(information)
+        seen = values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
+        whitened.append(vectors[:, seen] @ (vectors[:, seen].T @ own / np.sqrt(values[seen])))
+    every, units = np.array(whitened), len(whitened)
+    values, vectors = np.linalg.eigh(every.T @ every / units)
+    seen = values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
+    rank = int(seen.sum())
+    if units < rank + LEAST_UNITS or not rank:
+        return np.ones(units)
+    part = np.minimum(np.sum((every @ vectors[:, seen]) ** 2 / values[seen], axis=1) / units, 1 - 1e-12)
+    return np.asarray(f_sf((units - rank) / rank * part / (1 - part), rank, units - rank))
 
 
 def _hypotheses(times: np.ndarray, causes: Mapping[str, np.ndarray]) -> Iterator[_Hypothesis]:
@@ -93,13 +118,22 @@ def _hypotheses(times: np.ndarray, causes: Mapping[str, np.ndarray]) -> Iterator
 
 
 def _changes_of(
-    hierarchy: Hierarchy, unit: int, hypotheses: Sequence[_Hypothesis], count: int, false_alarms: float
+    hierarchy: Hierarchy,
+    unit: int,
+    hypotheses: Sequence[_Hypothesis],
+    count: int,
+    false_alarms: float,
+    unlike: Mapping[str, np.ndarray],
 ) -> Iterator[Change]:
     known: list[_Hypothesis] = []
     while len(known) < MOST_CHANGES:
         tests = _Tests(hierarchy, unit, known, hypotheses)
-        chances = [tests.chance(one) for one in hypotheses]
-        best = int(np.argmin(chances))
+        chances, squares = map(list, zip(*(tests.chance(one) for one in hypotheses), strict=True))
+        for k, one in enumerate(hypotheses):
+            if not one.first:
+                chances[k] = max(chances[k], float(unlike[one.cause][unit]))
+        # Chances below all numbers are alike: of these the largest score is the likeliest.
+        best = min(range(len(chances)), key=lambda k: (chances[k], -squares[k]))
         if not chances[best] * count < false_alarms:
             break
         one = hypotheses[best]
@@ -140,15 +174,15 @@ class _Tests:
         first, second = (self._place[part.weights.tobytes()] for part in (one, other))
         return one.directions.T @ self._information[first, :, second] @ other.directions
 
-    def chance(self, one: _Hypothesis) -> float:
-        """Return the probability of a larger score by chance."""
+    def chance(self, one: _Hypothesis) -> tuple[float, float]:
+        """Return the probability of a larger score by chance, and the score squared over its variance."""
         score, information = _unit_free(*self._parts(one))[:2]
         values, vectors = np.linalg.eigh(information)
         seen = values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
         if not seen.any():
-            return 1.0
+            return 1.0, 0.0
         square = float(np.sum((vectors[:, seen].T @ score) ** 2 / values[seen]))
-        return float(chi2_sf(square, int(seen.sum())))
+        return float(chi2_sf(square, int(seen.sum()))), square
 
     def estimate(self, one: _Hypothesis) -> tuple[np.ndarray, np.ndarray]:
         """Return the change (r,) and its standard deviations (r,)."""
@@ -187,7 +221,7 @@ def control_chart(hierarchy: Hierarchy, units: np.ndarray, false_alarms: float =
         units: Parameters of its units before they changed (U, c).
         false_alarms: Probability that any log of a fleet without changes is beyond the limits.
     """
-    information = np.diagonal(hierarchy.log_score_covariance, axis1=1, axis2=2)
+    information = hierarchy.log_score_variances
     seen = information > DEPENDENT * information.max(axis=0, initial=0.0)
     safe, middle = np.where(seen, information, 1.0), units[hierarchy.unit_of]
     values = middle + np.where(seen, hierarchy.scores_beside(middle) / safe, np.nan)

@@ -167,10 +167,11 @@ class Hierarchy:
         return w - np.einsum("nij,nj->ni", W, values)
 
     @cached_property
-    def log_score_covariance(self) -> np.ndarray:
-        """Covariance of the logs' scores (N, c, c)."""
+    def log_score_variances(self) -> np.ndarray:
+        """Variances of the logs' scores (N, c)."""
         W = self._of_logs[0]
-        return W - W @ self.unit_covariance[self.unit_of] @ W
+        taken = np.einsum("nij,nij->ni", W @ self.unit_covariance[self.unit_of], W)
+        return np.diagonal(W, axis1=1, axis2=2) - taken
 
     def contrast(self, unit: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return scores and information of effects that add ``weights_kl delta_k`` to the parameters of log l.
@@ -188,7 +189,7 @@ class Hierarchy:
         score = weights @ self.log_scores[mine]
         along = np.einsum("kl,lij->kij", weights, W)
         direct = np.einsum("kl,ml,lij->kimj", weights, weights, W)
-        return score, direct - np.einsum("kia,ab,mbj->kimj", along, self.unit_covariance[unit], along)
+        return score, direct - np.tensordot(along @ self.unit_covariance[unit], along, axes=(2, 1))
 
     def updated(self, log: LogInformation) -> tuple[np.ndarray, np.ndarray]:
         """Return parameters (c,) and sigmas (c,) of a unit with one more log, common arm and variances as they are."""
@@ -233,8 +234,9 @@ class Hierarchy:
     def restricted_likelihood(self) -> float:
         """Restricted log-likelihood but for a constant."""
         A, a = self._of_units
-        _, v = self._on_common
-        quadratic = _absorbed(self.J, self.h, self.between_logs) + _absorbed(A, a, self.between_units)
+        w, v = self._of_logs[1], self._on_common[1]
+        # Sums of squares that deviations explain, h (D^-1 + J)^-1 h, and the common arm.
+        quadratic = float(np.sum(self.h * self.between_logs * w) + np.sum(a * self.between_units * v))
         quadratic += float(v.sum(axis=0) @ self.common)
         volume = _log_volume(self.J, self.between_logs) + _log_volume(A, self.between_units)
         return (quadratic - volume + float(np.linalg.slogdet(self.common_covariance)[1])) / 2
@@ -248,12 +250,6 @@ def _through(J: np.ndarray, h: np.ndarray, variances: np.ndarray) -> tuple[np.nd
     """Return what information is left behind a deviation: ``(J^-1 + D)^-1`` and that times the parameters."""
     inner = np.linalg.inv(np.eye(len(variances)) + J * variances)
     return inner @ J, np.einsum("nij,nj->ni", inner, h)
-
-
-def _absorbed(J: np.ndarray, h: np.ndarray, variances: np.ndarray) -> float:
-    """Return the sum of squares that deviations explain: ``h (D^-1 + J)^-1 h``."""
-    inner = np.linalg.solve(np.eye(len(variances)) + J * variances, h[..., None])[..., 0]
-    return float(np.sum(h * variances * inner))
 
 
 def _log_volume(J: np.ndarray, variances: np.ndarray) -> float:
@@ -290,13 +286,14 @@ def fit_hierarchy(
 
 def _improved(found: Hierarchy, exponent: float, iteration: int) -> Hierarchy:
     parts = []
-    for variances, scores, covariance, information in (
-        (found.between_units, found.unit_scores, found.unit_score_covariance, found._on_common[0]),
-        (found.between_logs, found.log_scores, found.log_score_covariance, found._of_logs[0]),
+    units = np.diagonal(found.unit_score_covariance, axis1=1, axis2=2)
+    for variances, scores, expected, information in (
+        (found.between_units, found.unit_scores, units, found._on_common[0]),
+        (found.between_logs, found.log_scores, found.log_score_variances, found._of_logs[0]),
     ):
-        expected, whole = (np.diagonal(one, axis1=1, axis2=2).sum(axis=0) for one in (covariance, information))
+        whole, sums = np.diagonal(information, axis1=1, axis2=2).sum(axis=0), expected.sum(axis=0)
         # What a single unit, or a single log of each, shows has no deviation of its own.
-        shown = expected > UNSHOWN * whole
-        ratio = np.where(shown, np.sum(scores**2, axis=0) / np.where(shown, expected, 1.0), 0.0)
+        shown = sums > UNSHOWN * whole
+        ratio = np.where(shown, np.sum(scores**2, axis=0) / np.where(shown, sums, 1.0), 0.0)
         parts.append(variances * ratio**exponent)
     return Hierarchy(found.unit_of, found.J, found.h, parts[0], parts[1], iteration)

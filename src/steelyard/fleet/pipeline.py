@@ -219,10 +219,15 @@ def _identified(
     store = None if folder is None else ResultStore(folder / STORE)
     digests = _digests(manifest.logs, workers, folder, stage("looking for new logs"))
     models, reasons = _models(manifest, settings, folder)
-    results = dict[int, LogResult]()
+    results, first = dict[int, LogResult](), dict[str, FleetLog]()
     for number, log in enumerate(manifest.logs):
         if digests[number].startswith(_FAILED):
             results[number] = LogResult(digests[number].removeprefix(_FAILED), is_final=False)
+        elif first.setdefault(digests[number], log) is not log:
+            other = first[digests[number]]
+            results[number] = LogResult(
+                f"the same data as {other.place} (unit {other.serial}); each log counts once", is_final=False
+            )
         elif log.robot not in models:
             results[number] = LogResult(reasons[log.robot], is_final=False)
         elif store is not None and (known := store.read(key_of(models[log.robot], digests[number]))) is not None:
@@ -251,7 +256,7 @@ def _hashed(_: None, log: FleetLog, stop: Stop) -> str:
     try:
         return log_hash(log)
     except OSError as error:
-        return f"{_FAILED}{cannot_read(error)}"
+        return f"{_FAILED}'{Path(error.filename or log.files[0]).name}' {cannot_read(error)}"
 
 
 def _nothing() -> None:
@@ -361,5 +366,7 @@ def _notes(robots: Sequence[RobotFleet]) -> Iterator[str]:
                 f"{robot.robot}: {counted(len(robot.serials), 'unit')}: too few to say how units vary; with three or "
                 "more they are compared"
             )
+        elif len(robot.logs) == len(robot.serials):
+            yield f"{robot.robot}: one log of each unit: what differs from log to log counts as variation between units"
         if robot.unseen:
             yield f"{robot.robot}: no log shows {', '.join(robot.unseen[:6])}; record other motion to see them"
