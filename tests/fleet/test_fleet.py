@@ -231,12 +231,12 @@ def test_a_manifest_that_makes_no_sense_is_refused(tmp_path, text, message):
 def test_a_manifest_in_toml_declares_models(tmp_path):
     path = tmp_path / "manifest.toml"
     path.write_text(
-        '[[log]]\nrobot = "scara_2r"\nserial = 12\ndate = 2026-03-31\nfiles = ["a.csv", "b.csv"]\npayload = "box"\n'
+        '[[log]]\nrobot = "scara_2r"\nserial = 12\ndate = 2026-03-31\nfiles = ["a.csv", "b.csv"]\npayload = "nonebox"\n'
         "[model.scara_2r]\ncutoff = 8.0\n"
     )
     found = read_manifest(path)
     (log,) = found.logs
-    assert (log.serial, log.payload, [file.name for file in log.files]) == ("12", "box", ["a.csv", "b.csv"])
+    assert (log.serial, log.payload, [file.name for file in log.files]) == ("12", "nonebox", ["a.csv", "b.csv"])
     assert found.models == {"scara_2r": {"cutoff": 8.0}}
     path.write_text(path.read_text().replace("cutoff", "cutof"))
     with pytest.raises(ConfigError, match="unknown key 'cutof'"):

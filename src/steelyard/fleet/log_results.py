@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import __version__
 from ..archive import ArchiveError, read_arrays
 from ..errors import RecordingError, SteelyardError
 from ..estimate import group_of
@@ -59,7 +60,7 @@ class DeclaredModel:
     def digest(self) -> str:
         """SHA-256 of what it means: the arm's geometry and catalogue values, and the settings."""
         robot = load_robot(self.robot)
-        parts = [SCHEMA, geometry_hash(robot), repr(robot.values), dict(self.table), self.measured]
+        parts = [SCHEMA, __version__, geometry_hash(robot), repr(robot.values), dict(self.table), self.measured]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
 
@@ -139,7 +140,7 @@ def _result(model: DeclaredModel, log: FleetLog) -> LogResult:
     error = combined([evaluate(one, estimate, noise, decimated=False) for one in fitted.sources]).relative_percent
     if not error <= POOREST:
         raise RecordingError(
-            f"the model explains its torques to {error:.0f} % only; is it of this robot? (steelyard check says more)"
+            f"the model leaves {error:.0f} % of its torques unexplained; is it of this robot? Try steelyard check"
         )
     own = tuple(name for name in equations.names if name not in PAYLOAD_NAMES)
     return LogResult(

@@ -136,13 +136,13 @@ def _csv_logs(path: Path, folder: Path) -> Iterator[FleetLog]:
 
 def _log(part: Section, folder: Path) -> FleetLog:
     part.check_keys((*NEEDED, *OPTIONAL))
-    config, robot = part.optional("config", text), part.get("robot", text)
+    config, robot, payload = part.optional("config", text), part.get("robot", text), part.optional("payload", text)
     return FleetLog(
         robot if robot_file(robot) is None else str(_inside(part, folder, robot)),
         part.get("serial", _name),
         part.get("date", _moment),
         tuple(_inside(part, folder, name) for name in part.get("files", texts)),
-        part.get("payload", text, "none").replace("none", ""),
+        "" if payload in (None, "none") else payload,
         None if config is None else _inside(part, folder, config),
         part.where,
     )

@@ -26,8 +26,6 @@ MOST_ROUNDS = 3
 """Of looking for changes that others hide."""
 PAYLOAD = "payload"
 MASS = INERTIAL_NAMES.index("M")
-SLOPE_SIGMAS = 4.0
-"""Slopes over temperature that are fewer sigmas from none are not worth a sentence."""
 
 
 @dataclass(frozen=True)
