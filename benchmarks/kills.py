@@ -128,7 +128,7 @@ def two_writers(writers: int, place: Path) -> dict[str, int]:
     """Start two writers at once, again and again; return how they ended."""
     found = {"one wins, one refused": 0, "one after the other": 0, "wrong": 0}
     for number in range(writers):
-        out = place / "work_identify" / f"both_{number}"
+        out = place / f"both_{number}"
         pair = [start(command, out) for command in COMMANDS["identify"]]
         errors = [process.communicate()[1].decode() for process in pair]
         codes = sorted(process.returncode for process in pair)
