@@ -29,7 +29,7 @@ RATE, SECONDS, LOGS = 100.0, 8.0, 5
 INERTIA_SPREAD, FRICTION_SPREAD = 0.05, 0.2
 TORQUE_NOISE, ENCODER_NOISE = 0.02, 1e-5
 """Part of the rms torque of each joint, and [rad]."""
-FEW = 30
+FEW = 60
 """Logs by which clusters are timed."""
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from steelyard.fleet import LogInformation, fit_hierarchy
-from steelyard.fleet.changes import control_chart, find_changes, slopes_of
-from steelyard.fleet.hierarchy import information_of_rows
+from steelyard.fleet.changes import control_chart, doubtful_logs, find_changes, slopes_of
+from steelyard.fleet.hierarchy import stacked_rows
 
 TAU, OMEGA = np.array([0.05, 0.1, 0.2, 0.3, 0.5]), np.array([0.0, 0.05, 0.1, 0.0, 0.2])
 MEAN = np.arange(1.0, 6.0)
@@ -26,7 +26,7 @@ def drawn(rng: np.random.Generator) -> tuple[list[LogInformation], np.ndarray]:
             W = rng.standard_normal((30, 5)) @ (np.eye(5) + 0.5)
             W[:, 0] *= log > 0
             y = W @ (parameters + OMEGA * rng.standard_normal(5)) + rng.standard_normal(30)
-            logs.append(information_of_rows(unit, np.column_stack([W, y])))
+            logs.append(LogInformation(unit, np.column_stack([W, y])))
     return logs, units
 
 
@@ -34,9 +34,15 @@ def changed(logs: list[LogInformation], unit: int, delta: np.ndarray) -> list[Lo
     """Return logs in which the parameters of a unit's log l are off by delta[l]."""
     found = list(logs)
     for log in range(LOGS):
-        one = logs[unit * LOGS + log]
-        found[unit * LOGS + log] = replace(one, h=one.h + one.J @ delta[log])
+        found[unit * LOGS + log] = moved(logs[unit * LOGS + log], delta[log])
     return found
+
+
+def moved(log: LogInformation, delta: np.ndarray) -> LogInformation:
+    """Return a log whose parameters are off by delta."""
+    rows = log.rows.copy()
+    rows[:, -1] += rows[:, :-1] @ delta
+    return replace(log, rows=rows)
 
 
 def balanced(rng: np.random.Generator) -> np.ndarray:
@@ -46,7 +52,7 @@ def balanced(rng: np.random.Generator) -> np.ndarray:
 
 def test_variances_of_a_balanced_fleet_are_those_of_anova():
     y = balanced(np.random.default_rng(4))
-    logs = [LogInformation(u, np.array([[4.0]]), np.array([4.0 * value])) for u in range(12) for value in y[u]]
+    logs = [LogInformation(u, np.array([[2.0, 2.0 * value]])) for u in range(12) for value in y[u]]
     found = fit_hierarchy(logs, np.array([3.0]))
     within = np.sum((y - y.mean(axis=1, keepdims=True)) ** 2) / (12 * 5)
     between = 6 * np.var(y.mean(axis=1), ddof=1)
@@ -59,7 +65,7 @@ def test_variances_of_a_balanced_fleet_are_those_of_anova():
 def test_variances_and_units_are_those_of_statsmodels():
     statsmodels = pytest.importorskip("statsmodels.regression.mixed_linear_model")
     y = balanced(np.random.default_rng(4))
-    logs = [LogInformation(u, np.array([[4.0]]), np.array([4.0 * value])) for u in range(12) for value in y[u]]
+    logs = [LogInformation(u, np.array([[2.0, 2.0 * value]])) for u in range(12) for value in y[u]]
     found = fit_hierarchy(logs, np.array([3.0]))
     theirs = statsmodels.MixedLM(y.ravel(), np.ones((72, 1)), np.repeat(np.arange(12), 6)).fit(reml=True)
     assert found.between_units[0] == pytest.approx(float(theirs.cov_re[0, 0]), rel=0.01)
@@ -70,7 +76,7 @@ def test_variances_and_units_are_those_of_statsmodels():
 def test_steps_never_make_the_variances_less_likely():
     logs, _ = drawn(np.random.default_rng(0))
     found = fit_hierarchy(logs, MEAN)
-    for variances in ("between_units", "between_logs"):
+    for variances in ("components", "between_logs"):
         for factor in (0.9, 1.1):
             other = replace(found, **{variances: factor * getattr(found, variances)})
             assert other.restricted_likelihood < found.restricted_likelihood + 2e-3
@@ -98,10 +104,7 @@ def test_intervals_cover_and_shrunken_estimates_beat_single_ones():
 def test_one_more_log_gives_what_all_logs_together_give():
     logs, _ = drawn(np.random.default_rng(2))
     found = fit_hierarchy(logs[:-1], MEAN)
-    whole = replace(
-        found, unit_of=np.array([one.unit for one in logs]), J=np.array([one.J for one in logs]),
-        h=np.array([one.h for one in logs]),
-    )  # fmt: skip
+    whole = replace(found, unit_of=np.array([one.unit for one in logs]), rows=stacked_rows(logs))
     values, sigma = found.updated(logs[-1])
     # The common arm moves by the new log too, by a hundredth of its sigma.
     assert np.abs(values - whole.unit_values[-1]).max() < 0.1 * sigma.min()
@@ -140,9 +143,8 @@ def test_a_log_says_nothing_of_what_has_changed_in_it():
     logs, _ = drawn(np.random.default_rng(6))
     direction = np.array([[1.0], [0.0], [2.0], [0.0], [0.0]])
     left = logs[1].without(direction)
-    assert np.abs(left.J @ direction).max() < 1e-8 * np.abs(logs[1].J).max()
-    shifted = replace(logs[1], h=logs[1].h + logs[1].J @ direction[:, 0]).without(direction)
-    assert shifted.h == pytest.approx(left.h, abs=1e-8)
+    assert np.abs(left.rows[:, :-1] @ direction).max() < 1e-12 * np.abs(logs[1].rows).max()
+    assert moved(logs[1], direction[:, 0]).without(direction).rows == pytest.approx(left.rows, abs=1e-12)
 
 
 def test_a_slope_over_temperature_is_found():
@@ -151,10 +153,39 @@ def test_a_slope_over_temperature_is_found():
     warm = 30 + 5 * rng.standard_normal(len(logs))
     warm[3] = np.nan
     logs = [
-        replace(one, h=one.h + one.J[:, 2] * 0.02 * (0.0 if np.isnan(t) else t - 30))
-        for one, t in zip(logs, warm, strict=True)
+        moved(one, 0.02 * (0.0 if np.isnan(t) else t - 30) * np.eye(5)[2]) for one, t in zip(logs, warm, strict=True)
     ]
     (slope,) = slopes_of(fit_hierarchy(logs, MEAN), warm, ["p2"], [2])
     assert abs(slope.slope - 0.02) < 3 * slope.sigma
     assert slope.sigma < 0.005
     assert slopes_of(fit_hierarchy(logs, MEAN), np.full(len(logs), np.nan), ["p2"], [2]) == []
+
+
+def test_units_that_differ_along_one_direction_are_told_by_it():
+    rng, covered, gains = np.random.default_rng(8), [], []
+    direction = np.array([[0.2], [0.4], [-0.3], [0.5], [0.1]])
+    along = np.column_stack([np.eye(5), direction])
+    for _ in range(12):
+        units = MEAN + rng.standard_normal((UNITS, 1)) @ direction.T
+        logs = []
+        for unit, parameters in enumerate(units):
+            for scale in (0.1, 0.3):
+                W = scale * rng.standard_normal((30, 5)) @ (np.eye(5) + 0.5)
+                logs.append(LogInformation(unit, np.column_stack([W, W @ parameters + rng.standard_normal(30)])))
+        found, alone = fit_hierarchy(logs, MEAN, along), fit_hierarchy(logs, MEAN)
+        covered.append(np.abs(found.unit_values - units) < 1.96 * found.unit_sigma)
+        gains.append([np.mean((one.unit_values - units) ** 2) for one in (found, alone)])
+        assert found.restricted_likelihood > alone.restricted_likelihood
+    assert 0.93 <= np.mean(covered) <= 0.999
+    assert np.sum(gains, axis=0)[0] < 0.7 * np.sum(gains, axis=0)[1]
+
+
+def test_a_log_with_too_small_sigmas_is_doubted_and_one_of_a_changed_unit_is_not():
+    logs, _ = drawn(np.random.default_rng(9))
+    delta = np.zeros((LOGS, 5))
+    delta[3:, 2] = 2.0
+    logs = changed(logs, 4, delta)
+    logs[11 * LOGS + 2] = moved(logs[11 * LOGS + 2], np.array([1.5, -2.0, 2.5, -2.0, 3.0]))
+    found = doubtful_logs(fit_hierarchy(logs, MEAN), CAUSES)
+    assert np.flatnonzero(found > 1).tolist() == [11 * LOGS + 2]
+    assert found.max() > 2

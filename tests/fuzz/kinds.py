@@ -43,6 +43,9 @@ from steelyard.excitation.limits.design_limits import design_limits
 from steelyard.export.exporting import export_model
 from steelyard.export.mjcf import edited_mjcf
 from steelyard.export.urdf import edited_urdf
+from steelyard.fleet import read_manifest
+from steelyard.fleet.log_results import LogResult, ResultStore
+from steelyard.fleet.pipeline import declared_before, stored_document
 from steelyard.identification import SCHEMA as IDENTIFY_SCHEMA
 from steelyard.identification import Settings, identify, read_run, save_run
 from steelyard.identification.settings import settings_from_table
@@ -356,6 +359,24 @@ on = true
 margin = 0.01
 ignore = [["base", "fore"]]
 """
+MANIFESTS = (
+    b"""robot,serial,date,files,payload,config
+scara_2r,A-07,2026-03-01,a.npz;b.npz,ball,steelyard.toml
+scara_2r,A-08,2026-03-01T22:15+02:00,"c.npz",,
+""",
+    b"""[[log]]
+robot = "scara_2r"
+serial = 7
+date = 2026-03-01T22:15:00Z
+files = ["a.npz", "b.npz"]
+payload = "ball"
+
+[model.scara_2r]
+cutoff = 10.0
+effects = ["inertia", "Fvm"]
+decimation = 2
+""",
+)
 CALIBRATION_SETUPS = (
     b"""[measurement]
 position = "mm"
@@ -880,6 +901,36 @@ def _export_sealed_run(folder: Path) -> None:
             export_model(folder, ["urdf", "yaml", "latex", "numpy"], out=out, force=True, samples=1)
 
 
+def _read_manifest(folder: Path) -> None:
+    """Read what is left of a fleet's manifest."""
+    for path in folder.iterdir():
+        read_manifest(path)
+
+
+@cache
+def _stored_results() -> list[Files]:
+    """Return what a fleet keeps of a log and of its model."""
+    finding: Mapping[str, str] = {"severity": "a", "kind": "a", "joint": "a", "text": "a", "remedy": "a"}
+    result = LogResult("", True, ("a", "b"), np.ones((2, 3)), 1.5, 100, 2.0, (20.5, 21.0), (finding,))
+    with TemporaryDirectory() as place:
+        store = ResultStore(Path(place))
+        store.write("key", result)
+        model = {"scara_2r": {"table": {"cutoff": 10.0, "decimation": 2}, "measured": "motor"}}
+        return [{"result.npz": store.path("key").read_bytes(), "models.json": json.dumps(model).encode()}]
+
+
+def _read_store(folder: Path) -> None:
+    """Read results and models of a fleet's store: what is damaged is not there."""
+    with TemporaryDirectory() as place:
+        store = ResultStore(Path(place))
+        store.path("key").parent.mkdir()
+        (folder / "result.npz").rename(store.path("key"))
+        found = store.read("key")
+    assert found is None or found.reason or found.rows.shape[1] == len(found.columns) + 1
+    for entry in stored_document(folder / "models.json").values():
+        declared_before("scara_2r", entry)
+
+
 KINDS: dict[str, Kind] = {
     "edit_urdf": Kind(lambda: [{"arm.urdf": URDF}], ("urdf",), _read_and_edit_urdf, share=0.5),
     "edit_mjcf": Kind(lambda: [{"arm.xml": MJCF}], ("xml",), _read_and_edit_mjcf, share=0.5),
@@ -922,6 +973,10 @@ KINDS: dict[str, Kind] = {
         lambda: _with_setups("points.csv", _measurements()), ("csv", "toml"),
         lambda folder: measured_problem(arm(), *_read_measured(folder)), share=0.1,
     ),
+    "manifest": Kind(
+        lambda: [{"fleet.csv": MANIFESTS[0]}, {"fleet.toml": MANIFESTS[1]}], ("csv", "toml"), _read_manifest
+    ),
+    "fleet_store": Kind(_stored_results, ("npz", "json"), _read_store),
     "points_npz": Kind(lambda: _with_setups("points.npz", _archive(**_measured())), ("npz",), _read_measured),
 }  # fmt: skip
 """Every kind by name. Cases are numbered within a kind, so a new kind leaves the cases of the others as they are."""

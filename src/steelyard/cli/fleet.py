@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _PREPARATION = PreparationOptions()
 MOST_LEFT_OUT, MOST_VARYING = 10, 12
 """Rows of tables that are printed; the files of the run have all."""
+CERTAIN = 4.0
+"""Slopes beyond so many sigmas are printed."""
 _UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9}
 
 
@@ -138,6 +140,7 @@ def print_fleet(found: FleetResult, out: Path | None) -> None:
     for robot in found.robots:
         screen.line()
         _print_variation(screen, robot)
+        _print_slopes(screen, robot)
     for note in found.notes:
         screen.line(f"note: {note}", style="dim")
     if out is not None:
@@ -162,15 +165,25 @@ def _print_variation(screen: Screen, robot: RobotFleet) -> None:
     screen.table(columns, rows, title=title)
 
 
+def _print_slopes(screen: Screen, robot: RobotFleet) -> None:
+    """Print the friction that depends on temperature beyond doubt."""
+    rows = [
+        [one.name, f"{one.slope:+.3g}", f"{one.sigma:.2g}", f"{abs(one.slope / one.sigma):.3g}"]
+        for one in sorted(robot.slopes, key=lambda one: -abs(one.slope / one.sigma))
+        if abs(one.slope) > CERTAIN * one.sigma
+    ]
+    if rows:
+        screen.line()
+        columns = [Column("parameter", "key"), *map(Column, ("per deg C", "sigma", "sigmas"))]
+        screen.table(columns, rows[:MOST_VARYING], title=f"{robot.robot}: friction that depends on temperature")
+
+
 def _variation(robot: RobotFleet) -> Iterator[tuple[str, ...]]:
     import numpy as np
 
     fit, (low, high) = robot.hierarchy, robot.hierarchy.variance_interval()
     size, sigma = np.abs(fit.common), np.sqrt(np.diagonal(fit.common_covariance))
-    order = np.argsort(-np.where(size > 3 * sigma, np.sqrt(low) / size, -1.0), kind="stable")[:MOST_VARYING]
-    for k in order:
-        if size[k] <= 3 * sigma[k]:
-            return
+    for k in robot.varying[:MOST_VARYING]:
         parts = [100 * np.sqrt(one[k]) / size[k] for one in (fit.between_units, low, high, fit.between_logs)]
         yield (
             robot.parameters[k].name, f"{fit.common[k]:.4g}", f"{sigma[k]:.2g}", *(f"{part:.2g}" for part in parts)

@@ -115,9 +115,8 @@ def usable_recordings(recordings: Sequence[Recording], keep_bad: bool) -> tuple[
     """
     usable, left_out = [], []
     for recording in recordings:
-        bad = [] if keep_bad else [one.text for one in recording.findings if one.severity == "bad" and not one.is_local]
-        if bad:
-            left_out.append(f"{recording.sources[0].path} is left out: {bad[0]}")
+        if recording.spoiled_by and not keep_bad:
+            left_out.append(f"{recording.sources[0].path} is left out: {recording.spoiled_by[0].text}")
         else:
             usable.append(recording)
     if recordings and not usable:

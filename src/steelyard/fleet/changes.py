@@ -20,6 +20,8 @@ MOST_CHANGES = 3
 """Changes of one unit that are looked for."""
 LEAST_UNITS = 5
 """Units beyond the quantities of a cause that are needed to say that one differs."""
+LEAST_LOGS, DOUBT = 3, 0.01
+"""Logs of a unit that are needed to doubt one of them, and the chance that any of a fleet is doubted wrongly."""
 DEPENDENT = 1e-9
 """Directions whose information is a smaller part of the largest one are not seen."""
 
@@ -77,6 +79,36 @@ def find_changes(
         for change in _changes_of(hierarchy, unit, hypotheses[unit], count, false_alarms, unlike)
     ]
     return sorted(found, key=lambda change: (change.p, change.unit, change.first))
+
+
+def doubtful_logs(hierarchy: Hierarchy, causes: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return how many times larger the errors of each log (N,) are than it says; 1 where its unit's others agree.
+
+    What one cause explains is a change of the unit. A log that is off in everything has too small sigmas, and whatever
+    it is furthest off in would seem to have changed. Of two logs nobody knows which.
+    """
+    found, count = np.ones(len(hierarchy.unit_of)), len(hierarchy.unit_of)
+    for unit in range(hierarchy.units):
+        mine = np.flatnonzero(hierarchy.unit_of == unit)
+        if len(mine) < LEAST_LOGS:
+            continue
+        scores, information = hierarchy.contrast(unit, np.eye(len(mine)))
+        for place, log in enumerate(mine):
+            score, own = scores[place], information[place, :, place]
+            whole, rank = _square(score, own)
+            explained = [(*_square(part.T @ score, part.T @ own @ part),) for part in causes.values()]
+            rest, freedom = min((whole - square, rank - taken) for square, taken in explained)
+            if freedom > 0 and chi2_sf(rest, freedom) * count < DOUBT:
+                found[log] = np.sqrt(rest / freedom)
+    return found
+
+
+def _square(score: np.ndarray, information: np.ndarray) -> tuple[float, int]:
+    """Return the square of a score over its covariance, and in how many directions it is known."""
+    score, information, _ = _unit_free(score, information)
+    values, vectors = np.linalg.eigh(information)
+    seen = values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
+    return float(np.sum((vectors[:, seen].T @ score) ** 2 / values[seen])), int(seen.sum())
 
 
 def _chances_among_units(hierarchy: Hierarchy, directions: np.ndarray) -> np.ndarray:
@@ -176,13 +208,12 @@ class _Tests:
 
     def chance(self, one: _Hypothesis) -> tuple[float, float]:
         """Return the probability of a larger score by chance, and the score squared over its variance."""
-        score, information = _unit_free(*self._parts(one))[:2]
-        values, vectors = np.linalg.eigh(information)
-        seen = values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
-        if not seen.any():
-            return 1.0, 0.0
-        square = float(np.sum((vectors[:, seen].T @ score) ** 2 / values[seen]))
-        return float(chi2_sf(square, int(seen.sum()))), square
+        score, information = self._parts(one)
+        if len(score) == 1:
+            square = float(score[0] ** 2 / information[0, 0]) if information[0, 0] > 0 else 0.0
+            return float(chi2_sf(square, 1)), square
+        square, rank = _square(score, information)
+        return (float(chi2_sf(square, rank)), square) if rank else (1.0, 0.0)
 
     def estimate(self, one: _Hypothesis) -> tuple[np.ndarray, np.ndarray]:
         """Return the change (r,) and its standard deviations (r,)."""
@@ -257,7 +288,7 @@ def slopes_of(hierarchy: Hierarchy, quantity: np.ndarray, names: Sequence[str], 
     if not known.any():
         return []
     centred = np.where(known, quantity - quantity[known].mean(), 0.0)
-    score, information = np.zeros(hierarchy.h.shape[1]), np.zeros(hierarchy.h.shape[1])
+    score, information = np.zeros((2, len(hierarchy.between_logs)))
     for unit in range(hierarchy.units):
         mine = hierarchy.unit_of == unit
         one, covariance = hierarchy.contrast(unit, centred[mine][None])

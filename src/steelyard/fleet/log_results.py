@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,16 @@ import numpy as np
 
 from .. import __version__
 from ..archive import ArchiveError, read_arrays
+from ..configuration import Section, anything, record_from
 from ..errors import RecordingError, SteelyardError
 from ..estimate import group_of
+from ..estimate.gls import with_correlated_noise
 from ..files import cannot_read, file_hash, opened_aside
 from ..identification import Settings, fit_arm, settings_from_table
-from ..identification.fitting import ArmFit
+from ..identification.fitting import Fitted
 from ..identification.inputs import arm_of, model_of
 from ..judge import combined, evaluate
+from ..judge.bias import noise_bias
 from ..model import build_model
 from ..model.terms import PAYLOAD_NAMES
 from ..observe import Equations, equations_of, geometry_hash, merged_triangle, resolve_preparation
@@ -32,7 +36,7 @@ from ..robot import Robot, load_robot
 from ..text import short_repr, with_remedy
 from .manifest import FleetLog
 
-SCHEMA = 1
+SCHEMA = 4
 POOREST = 50.0
 """Logs of whose torques the declared model explains so little [% error] are left out: they are not of this arm."""
 
@@ -56,7 +60,7 @@ class DeclaredModel:
         """Settings of the fits."""
         return replace(settings_from_table(dict(self.table)), measured=self.measured, select=False)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of what it means: the arm's geometry and catalogue values, and the settings."""
         robot = load_robot(self.robot)
@@ -143,11 +147,13 @@ def _result(model: DeclaredModel, log: FleetLog) -> LogResult:
             f"the model leaves {error:.0f} % of its torques unexplained; is it of this robot? Try steelyard check"
         )
     own = tuple(name for name in equations.names if name not in PAYLOAD_NAMES)
+    # Logs of a fleet repeat motions: what errors in the positions do to one they do to all, and no mean takes it away.
+    bias = noise_bias(recordings, fitted.sources, estimate, fitted.fit.whitening, used=fitted.fit.used)
     return LogResult(
         "",
         True,
         own,
-        _information_rows(fitted.fit, equations.names, own),
+        _information_rows(fitted, equations.names, own, dict(zip(estimate.columns, bias, strict=True))),
         error,
         sum(source.samples for source in fitted.sources),
         float(sum(one.time[-1] - one.time[0] for one in recordings)),
@@ -187,28 +193,34 @@ def _usable(robot: Robot, log: FleetLog) -> list[Recording]:
     else:
         streams = list(stream_recordings(robot, read_setup(log.config), list(log.files)))
     found = [replace(stream.whole(), payload=log.payload or None) for stream in streams]
-    bad = [one for recording in found for one in recording.findings if one.severity == "bad" and not one.is_local]
-    if bad:
-        raise RecordingError(with_remedy(bad[0].text, bad[0].remedy))
+    for worst in (one for recording in found for one in recording.spoiled_by):
+        raise RecordingError(with_remedy(worst.text, worst.remedy))
     return found
 
 
-def _information_rows(fit: ArmFit, names: Sequence[str], own: Sequence[str]) -> np.ndarray:
-    """Return what a fit knows of the arm's columns as rows (k, c + 1) with noise of variance 1.
+def _information_rows(
+    fitted: Fitted, names: Sequence[str], own: Sequence[str], bias: Mapping[str, float]
+) -> np.ndarray:
+    """Return what a fit knows of the arm's columns as rows (k, c + 1) with noise of variance 1, without its bias.
 
-    The inverse of its covariance, if all columns are identifiable. Else the weighted triangle of all columns, zero in
-    directions that the log does not show, less what is known of a payload only; correlated noise widens it alike.
+    The covariance of a fit is widened parameter by parameter. That is right for their sigmas, but makes other sums of
+    them well known than those that are. So its weighted triangle is taken, zero in directions that the log does not
+    show, less what is known of a payload only and widened alike in all; of a fit that was not whitened, the inverse of
+    the covariance that the correlation of its residuals gives.
     """
-    estimate = fit.estimate
-    if tuple(own) == estimate.columns:
-        root = np.linalg.inv(np.linalg.cholesky(estimate.covariance))
-        return np.column_stack([root, root @ estimate.values])
+    fit, estimate = fitted.fit, fitted.fit.estimate
+    if fit.distrust and tuple(own) == estimate.columns:
+        covariance = with_correlated_noise(fitted.sources, estimate).estimate.covariance
+        root = np.linalg.inv(np.linalg.cholesky(covariance))
+        return np.column_stack([root, root @ (estimate.values - [bias[name] for name in own])])
     weights = {group: 1 / deviation for group, deviation in estimate.deviations.items()}
     factors = [factor for factor in fit.used.factors if group_of(factor) in weights]
     gain = float(np.median(estimate.widening))
     gone = [name for name in names if name not in own]
     triangle, _ = merged_triangle(factors, [*gone, *own], lambda factor: weights[group_of(factor)] / gain)
-    return triangle[len(gone) : len(gone) + len(own), len(gone) :]
+    rows = triangle[len(gone) : len(gone) + len(own), len(gone) :]
+    rows[:, -1] -= rows[:, :-1] @ [bias.get(name, 0.0) for name in own]
+    return rows
 
 
 def _temperature(recordings: Sequence[Recording]) -> tuple[float, ...]:
@@ -242,11 +254,14 @@ class ResultStore:
             return None
         try:
             arrays = read_arrays(path)
-            document = json.loads(str(arrays["document"]))
-            texts = {"columns": tuple(document.pop("columns")), "temperature": tuple(document.pop("temperature"))}
-            return LogResult(rows=arrays["rows"], findings=tuple(document.pop("findings")), **texts, **document)
-        except (ArchiveError, ValueError, KeyError, TypeError):
+            document = Section(dict(json.loads(str(arrays["document"]))), "", RecordingError)
+            found = record_from(LogResult, document, {"findings": _findings, "rows": anything})
+        except (ArchiveError, ValueError, KeyError, TypeError, RecursionError, RecordingError):
             return None
+        rows = arrays.get("rows", np.zeros(0))
+        shape = (len(rows), 1 if found.reason else len(found.columns) + 1)
+        is_sound = rows.dtype == float and rows.shape == shape and np.isfinite(rows).all()
+        return replace(found, rows=rows) if is_sound else None
 
     def write(self, key: str, result: LogResult) -> None:
         """Write a result aside, then rename it."""
@@ -255,6 +270,17 @@ class ResultStore:
         document = {name: value for name, value in asdict(result).items() if name != "rows"}
         with opened_aside(path) as file:
             np.savez(file, document=np.array(json.dumps(document)), rows=result.rows)
+
+
+def _findings(value: Any) -> tuple[Mapping[str, str], ...]:
+    """Findings of a log, texts by key."""
+    for one in value:
+        if set(one) != _FINDING_KEYS or not all(isinstance(entry, str) for entry in one.values()):
+            raise ValueError("findings")
+    return tuple(value)
+
+
+_FINDING_KEYS = {"severity", "kind", "joint", "text", "remedy"}
 
 
 def key_of(model: DeclaredModel, digest: str) -> str:

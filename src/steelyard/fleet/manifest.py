@@ -155,7 +155,7 @@ def _inside(part: Section, folder: Path, name: str) -> Path:
         ConfigError: If it leaves the folder.
     """
     path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if "\0" in name or not path.resolve().is_relative_to(folder.resolve()):
         raise part.failure(
             f"'{name}' is outside '{folder}', where paths start; name a folder that holds all with --root"
         )
@@ -176,6 +176,6 @@ def _moment(value: Any) -> datetime:
             found = datetime(value.year, value.month, value.day)
         else:
             found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("a date such as 2026-03-31 or 2026-03-31T22:15") from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -285,9 +285,9 @@ def _reduced(
 def _digests(logs: Sequence[FleetLog], workers: Workers, folder: Path | None, progress: Progress) -> list[str]:
     """Return the SHA-256 of every log; of files whose size and time are known it is not computed again."""
     path = None if folder is None else folder / STORE / _DIGESTS
-    known = _document(path)
+    known = stored_document(path)
     marks = [_mark(log) for log in logs]
-    found = {number: known[mark] for number, mark in enumerate(marks) if mark in known}
+    found = {number: digest for number, mark in enumerate(marks) if isinstance(digest := known.get(mark), str)}
     new = [number for number in range(len(logs)) if number not in found]
     done = len(found)
     for place, digest in workers.finished(_hashed, Shared(_nothing), [logs[number] for number in new]):
@@ -314,13 +314,13 @@ def _mark(log: FleetLog) -> str:
     return json.dumps([parts, log.payload])
 
 
-def _document(path: Path | None) -> dict[str, Any]:
+def stored_document(path: Path | None) -> dict[str, Any]:
     """Return what a file of the store holds; nothing if it is not there or damaged: it is then made again."""
     try:
         found = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}  # values are checked where they are used
 
 
 def _models(
@@ -328,12 +328,12 @@ def _models(
 ) -> tuple[dict[str, DeclaredModel], dict[str, str]]:
     """Return the declared model of each robot, as first declared in the folder, and why others have none."""
     path = None if folder is None else folder / STORE / _MODELS
-    known, found, reasons = _document(path), dict[str, DeclaredModel](), dict[str, str]()
+    known, found, reasons = stored_document(path), dict[str, DeclaredModel](), dict[str, str]()
     for robot in dict.fromkeys(log.robot for log in manifest.logs):
         given = {**settings, **manifest.models.get(robot, {})}
         key = json.dumps([robot, given], sort_keys=True)
-        if key in known:
-            found[robot] = DeclaredModel(robot, known[key]["table"], known[key]["measured"])
+        if (before := declared_before(robot, known.get(key))) is not None:
+            found[robot] = before
             continue
         for log in (log for log in manifest.logs if log.robot == robot):
             try:
@@ -349,14 +349,28 @@ def _models(
     return found, reasons
 
 
+def declared_before(robot: str, entry: object) -> DeclaredModel | None:
+    """Return the model that the store declares; None if it has none, or none that makes sense."""
+    match entry:
+        case {"table": dict(table), "measured": str(measured)}:
+            declared = DeclaredModel(robot, table, measured)
+            try:
+                return declared if declared.settings else None
+            except SteelyardError:
+                return None
+    return None
+
+
 def _robot_fleets(
     logs: Sequence[FleetLog], results: Sequence[LogResult], models: Mapping[str, DeclaredModel], false_alarms: float
 ) -> Iterator[RobotFleet]:
     for robot, model in models.items():
         own = [k for k, log in enumerate(logs) if log.robot == robot and not results[k].reason]
         if own:
-            share = false_alarms / len(models)
-            yield analyse(robot, [logs[k] for k in own], [results[k] for k in own], known_equations(model), share)
+            share, equations = false_alarms / len(models), known_equations(model)
+            if any(results[k].columns != equations.names for k in own):
+                raise FileError(f"'{STORE}' has results of another model of {robot}; delete that folder and try again")
+            yield analyse(robot, [logs[k] for k in own], [results[k] for k in own], equations, share)
 
 
 def _notes(robots: Sequence[RobotFleet]) -> Iterator[str]:
@@ -368,5 +382,12 @@ def _notes(robots: Sequence[RobotFleet]) -> Iterator[str]:
             )
         elif len(robot.logs) == len(robot.serials):
             yield f"{robot.robot}: one log of each unit: what differs from log to log counts as variation between units"
+        doubted = [log for log, by in zip(robot.logs, robot.doubt, strict=True) if by > 1]
+        if doubted:
+            named = ", ".join(f"{log.serial} {log.date:%Y-%m-%d}" for log in doubted[:5])
+            yield (
+                f"{robot.robot}: {counted(len(doubted), 'log')} disagree in everything with the others of their units "
+                f"and count less: {named}{', ...' if len(doubted) > 5 else ''}"
+            )
         if robot.unseen:
             yield f"{robot.robot}: no log shows {', '.join(robot.unseen[:6])}; record other motion to see them"

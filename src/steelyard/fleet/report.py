@@ -15,8 +15,8 @@ from .robot_fleet import PAYLOAD, RobotFleet
 if TYPE_CHECKING:
     from .pipeline import FleetResult
 
-MOST_CHARTS, MOST_UNITS = 12, 60
-"""Drift charts and rows of the picture of units, worst first: a page is to be read."""
+MOST_CHARTS, MOST_UNITS, MOST_BANDS, SIDE_BY_SIDE = 12, 60, 3, 8
+"""Drift charts, rows of the picture of units, parameters with bands, columns of the table of units: all worst first."""
 LARGEST_DEVIATION = 4.0
 """Deviations of so many sigmas have the deepest colour."""
 
@@ -67,7 +67,7 @@ def _variation(number: int, robot: RobotFleet) -> PageSection:
     fit, (low, high) = robot.hierarchy, robot.hierarchy.variance_interval()
     sizes, spread = np.abs(fit.common), np.sqrt(fit.between_units)
     sigma = np.sqrt(np.diagonal(fit.common_covariance))
-    shown = np.flatnonzero(sizes > 3 * sigma)
+    shown = np.sort(robot.varying)
     percent = [100 * np.sqrt(values[shown]) / sizes[shown] for values in (fit.between_units, low, high)]
     names = [robot.parameters[k].name for k in shown]
     chart = interval_plot(
@@ -106,7 +106,50 @@ def _units(number: int, robot: RobotFleet) -> PageSection:
         f"as if it alone deviated; worst first. Furthest: unit {robot.serials[worst]}, {name}, "
         f"{np.abs(deviations[worst]).max():.2g} sigma."
     )
-    return PageSection(f"Units of {robot.robot}", [Figure(f"units-{number}", chart, caption)])
+    figures = [Figure(f"units-{number}", chart, caption), *_bands(number, robot, order)]
+    return PageSection(f"Units of {robot.robot}", [*figures, *_side_by_side(number, robot, order)])
+
+
+def _bands(number: int, robot: RobotFleet, order: np.ndarray) -> Iterator[Figure]:
+    """Yield the units' values of the parameters that vary most, with the band in which units are expected."""
+    places = robot.varying[:MOST_BANDS]
+    if not len(places):
+        return
+    fit, (values, sigma) = robot.hierarchy, robot.unit_values
+    serials = [plot_text(robot.serials[u]) for u in order]
+    titles = [f"{robot.parameters[j].name} [{robot.parameters[j].unit}]" for j in places]
+    chart = Chart(220, rows=len(places), titles=titles, linked=True)
+    for place, j in enumerate(places):
+        for sign in (-1, 1):
+            level = fit.common[j] + sign * 1.96 * np.sqrt(fit.between_units[j])
+            chart.add(
+                place, x=serials, y=[level] * len(serials), mode="lines", name="95 % of units",
+                line={"dash": "dash", "width": 1.2, "color": COLOURS["limit"]}, showlegend=sign > 0 and not place,
+            )  # fmt: skip
+        chart.add(
+            place, x=serials, y=numbers(values[order, j]), mode="markers", name="units", showlegend=not place,
+            error_y={"type": "data", "array": numbers(1.96 * sigma[order, j]), "thickness": 1.2, "width": 3},
+            marker={"size": 6, "color": COLOURS["measured"]},
+        )  # fmt: skip
+        chart.x_axis(place, type="category", tickangle=-45 if len(serials) > 8 else 0)
+    caption = (
+        "Units, the furthest from the common arm first, with 95 % intervals, and the band in which 95 % of units are "
+        f"expected: the {len(places)} parameters that vary most beyond doubt."
+    )
+    yield Figure(f"bands-{number}", chart, caption)
+
+
+def _side_by_side(number: int, robot: RobotFleet, order: np.ndarray) -> Iterator[DataTable]:
+    """Yield how far each parameter of each unit is from the common arm, in per cent."""
+    common, shown, (values, _) = robot.hierarchy.common, order[:SIDE_BY_SIDE], robot.unit_values
+    percent = 100 * (values[shown] - common) / np.abs(common)
+    rows: list[list[str | float | None]] = [
+        [robot.parameters[j].name, float(common[j]), *percent[:, j].tolist()] for j in robot.varying
+    ]
+    if rows:
+        columns = ["parameter", "common arm", *(f"{robot.serials[u]} [%]" for u in shown)]
+        text = f"Units side by side: difference from the common arm in per cent, the {len(shown)} furthest units."
+        yield DataTable(f"side-by-side-{number}", columns, rows, text, digits=3)
 
 
 def _drifts(number: int, robot: RobotFleet) -> Iterator[PageSection]:

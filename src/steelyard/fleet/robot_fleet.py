@@ -15,8 +15,8 @@ from ..model import BaseParameter
 from ..observe import Equations
 from ..robot import INERTIAL_NAMES
 from ..text import short_repr
-from .changes import Change, ControlChart, Slope, control_chart, find_changes, slopes_of
-from .hierarchy import Hierarchy, LogInformation, fit_hierarchy, information_of_rows
+from .changes import Change, ControlChart, Slope, control_chart, doubtful_logs, find_changes, slopes_of
+from .hierarchy import Hierarchy, LogInformation, fit_hierarchy, stacked_rows, triangle_of
 from .log_results import LogResult
 from .manifest import FleetLog
 
@@ -71,6 +71,7 @@ class RobotFleet:
         hierarchy: Common arm, units and variances, without what has changed.
         changes: Changes and differences of units.
         chart: Parameters of every log with control limits.
+        doubt: How many times larger the errors of each log are taken than it says, because its unit's others disagree.
         slopes: Friction over the temperature of its joint, where recorded.
         directions: In which directions (c, r) each cause that was looked for changes the parameters.
     """
@@ -86,6 +87,7 @@ class RobotFleet:
     hierarchy: Hierarchy
     changes: tuple[Change, ...]
     chart: ControlChart
+    doubt: np.ndarray
     slopes: tuple[Slope, ...]
     directions: Mapping[str, np.ndarray]
 
@@ -97,6 +99,14 @@ class RobotFleet:
     def places_of(self, cause: str) -> tuple[int, ...]:
         """Return the places of the parameters that a cause changes."""
         return tuple(np.flatnonzero(self.directions[cause].any(axis=1)).tolist())
+
+    @cached_property
+    def varying(self) -> np.ndarray:
+        """Places of the parameters that are known to be other than zero, those that vary most beyond doubt first."""
+        fit, (low, _) = self.hierarchy, self.hierarchy.variance_interval()
+        size = np.abs(fit.common)
+        places = np.flatnonzero(size > 3 * np.sqrt(np.diagonal(fit.common_covariance)))
+        return places[np.argsort(-np.sqrt(low[places]) / size[places], kind="stable")]
 
     @cached_property
     def unit_values(self) -> tuple[np.ndarray, np.ndarray]:
@@ -134,7 +144,7 @@ class RobotFleet:
             raise EstimateError(f"the log is left out: {result.reason}")
         unit = self.serials.index(serial)
         places = [result.columns.index(one.column) for one in self.parameters]
-        new = information_of_rows(unit, result.rows[:, [*places, -1]])
+        new = LogInformation(unit, result.rows[:, [*places, -1]])
         return self.hierarchy.updated(new)
 
     def parameter_rows(self) -> Iterator[dict[str, Any]]:
@@ -227,32 +237,36 @@ def analyse(
     order = sorted(range(len(logs)), key=lambda k: (logs[k].serial, logs[k].date, logs[k].place))
     logs, results = [logs[k] for k in order], [results[k] for k in order]
     serials = tuple(dict.fromkeys(log.serial for log in logs))
-    whole = [information_of_rows(serials.index(log.serial), one.rows) for log, one in zip(logs, results, strict=True)]
-    seen = _seen_columns(np.sum([one.J for one in whole], axis=0))
+    seen = _seen_columns(_pooled([one.rows for one in results])[0])
     if not seen:
         raise EstimateError(f"no parameter of '{robot}' shows in any log: do the arms move?")
-    informed = [LogInformation(one.unit, one.J[np.ix_(seen, seen)], one.h[seen]) for one in whole]
+    informed = [
+        LogInformation(serials.index(log.serial), one.rows[:, [*seen, -1]])
+        for log, one in zip(logs, results, strict=True)
+    ]
     base = {one.column: one for one in equations.base.base}
     parameters = tuple(base[results[0].columns[k]] for k in seen)
-    total = np.sum([one.J for one in informed], axis=0)
-    pooled = np.linalg.solve(total, np.sum([one.h for one in informed], axis=0))
-    sizes = np.abs(pooled) + 1 / np.sqrt(np.diagonal(total))
+    total, pooled = _pooled([one.rows for one in informed])
+    sizes = np.abs(pooled) + 1 / np.linalg.norm(total, axis=0)
     causes = _causes(equations, parameters)
     directions = {name: np.eye(len(parameters))[:, places] for name, places in causes.items()}
     span = equations.payload_span([one.column for one in parameters])
     directions |= {PAYLOAD: span} if span.any() else {}
     times = np.array([log.date.timestamp() / 86400 for log in logs])
-    hierarchy, changes = _without_changes(informed, sizes, times, directions, false_alarms)
-    whole_fleet = replace(hierarchy, J=np.array([one.J for one in informed]), h=np.array([one.h for one in informed]))
-    chart = control_chart(whole_fleet, hierarchy.unit_values, false_alarms)
+    first = fit_hierarchy(informed, sizes, _unit_directions(equations, parameters))
+    doubt = doubtful_logs(first, directions)
+    informed = [replace(one, rows=one.rows / by) for one, by in zip(informed, doubt, strict=True)]
+    hierarchy, changes = _without_changes(first, informed, sizes, times, directions, false_alarms)
+    chart = control_chart(replace(hierarchy, rows=stacked_rows(informed)), hierarchy.unit_values, false_alarms)
     unseen = tuple(base[name].name for k, name in enumerate(results[0].columns) if k not in seen)
     return RobotFleet(
-        robot, tuple(logs), tuple(results), serials, parameters, unseen, hierarchy, tuple(changes), chart,
+        robot, tuple(logs), tuple(results), serials, parameters, unseen, hierarchy, tuple(changes), chart, doubt,
         tuple(_slopes(equations, parameters, hierarchy, results)), directions,
     )  # fmt: skip
 
 
 def _without_changes(
+    hierarchy: Hierarchy,
     logs: Sequence[LogInformation],
     sizes: np.ndarray,
     times: np.ndarray,
@@ -264,7 +278,7 @@ def _without_changes(
     A payload that one unit carried would widen what all are expected to vary: logs that have changed say nothing of
     what changed in them, and what that hid is looked for again.
     """
-    hierarchy, changes = fit_hierarchy(logs, sizes), list[Change]()
+    hierarchy, changes = _fitted_again(hierarchy, logs, sizes), list[Change]()
     for _ in range(MOST_ROUNDS):
         known = {(one.unit, one.cause) for one in changes}
         new = [
@@ -280,21 +294,55 @@ def _without_changes(
             mine = np.flatnonzero(hierarchy.unit_of == one.unit)
             for k in mine[one.first :]:
                 cleaned[k] = cleaned[k].without(directions[one.cause])
-        hierarchy = fit_hierarchy(cleaned, sizes, (hierarchy.between_units, hierarchy.between_logs))
+        hierarchy = _fitted_again(hierarchy, cleaned, sizes)
     return hierarchy, sorted(changes, key=lambda one: (one.p, one.unit, one.first))
 
 
-def _seen_columns(total: np.ndarray) -> list[int]:
-    """Return the columns that the sum of all information shows, in order: one that others span is left out."""
-    scale = np.sqrt(np.diagonal(total))
-    seen: list[int] = []
-    for k in np.flatnonzero(scale > UNSEEN * scale.max(initial=0.0)):
-        tried = [*seen, int(k)]
-        part = total[np.ix_(tried, tried)] / np.outer(scale[tried], scale[tried])
-        rest = part[-1, -1] - part[-1, :-1] @ np.linalg.solve(part[:-1, :-1], part[:-1, -1]) if seen else 1.0
-        if rest > UNSEEN:
-            seen = tried
+def _fitted_again(before: Hierarchy, logs: Sequence[LogInformation], sizes: np.ndarray) -> Hierarchy:
+    return fit_hierarchy(logs, sizes, before.directions, (before.components, before.between_logs))
+
+
+def _pooled(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the triangle (c, c) of the rows of all logs, and the parameters (c,) that fit them as if of one arm."""
+    whole = triangle_of(np.vstack(rows))
+    triangle, side = whole[:-1, :-1], whole[:-1, -1]
+    return triangle, np.linalg.lstsq(triangle, side)[0]
+
+
+def _seen_columns(triangle: np.ndarray) -> list[int]:
+    """Return the columns that the triangle of all logs shows, in order: one that others span is left out."""
+    lengths = np.linalg.norm(triangle, axis=0)
+    seen, basis = list[int](), np.zeros((len(triangle), 0))
+    for k in np.flatnonzero(lengths > UNSEEN * lengths.max(initial=0.0)):
+        rest = triangle[:, k] / lengths[k]
+        for _ in range(2):  # once leaves rounding errors
+            rest = rest - basis @ (basis.T @ rest)
+        if (length := np.linalg.norm(rest)) > UNSEEN**0.5:
+            seen.append(int(k))
+            basis = np.column_stack([basis, rest / length])
     return seen
+
+
+def _unit_directions(equations: Equations, parameters: Sequence[BaseParameter]) -> np.ndarray:
+    """Return the directions (c, m) in which units differ: a standard parameter alone, or a link heavier as a whole.
+
+    Links are those of the robot's catalogue values; where it has none, only single parameters vary.
+    """
+    model, names = equations.model, list(equations.names)
+    regrouping = equations.base.regrouping[[names.index(one.column) for one in parameters]]
+    known = model.robot.parameters
+    values = np.array([known.get(one.name, 0.0) for one in model.parameters])
+    links = [
+        np.array([one.number == body.number and one.symbol in INERTIAL_NAMES for one in model.parameters])
+        for body in model.robot.bodies
+    ]
+    found = np.column_stack([regrouping, *(regrouping @ (values * own) for own in links)])
+    # A parameter that only unseen ones are regrouped with moves nothing; two that move the same are one.
+    lengths = np.linalg.norm(found, axis=0)
+    found = found[:, lengths > UNSEEN * lengths.max()]
+    scaled = found / np.linalg.norm(found, axis=0)
+    alike = np.abs(np.triu(scaled.T @ scaled, 1)) > 1 - UNSEEN
+    return found[:, ~alike.any(axis=0)]
 
 
 def _causes(equations: Equations, parameters: Sequence[BaseParameter]) -> dict[str, tuple[int, ...]]:

@@ -95,23 +95,31 @@ def estimate_bias(
         progress: Progress callback, counting refits.
         used: Factors of these rows, whitened as they were, where they are known already.
     """
-    rng = np.random.default_rng(seed)
     total = repeats + 1
-    shifts = []
     refits = _Refits(recordings, sources, estimate, whitening, used)
-    for done in range(repeats):
-        shifts.append(refits.shift(lambda r, s: _noisier(r, s, rng)))
-        progress(done + 1, total)
+    noise, error = refits.noise_bias(repeats, seed, lambda done, _: progress(done, total))
     filtered = refits.shift(_filtered_lower)
     progress(total, total)
-    noise = np.mean(shifts, axis=0)
-    error = np.std(shifts, axis=0, ddof=1) / np.sqrt(repeats) if repeats > 1 else np.full(noise.shape, np.inf)
     # A shift within twice its own standard error is chance.
     delays = estimate_delays(refits.sources, estimate, whitening, refits.whole, refits.before)
     firm = np.where(np.abs(noise) > 2 * error, noise, 0.0) + filtered + delays.bias
     ratio = firm / estimate.sigma
     named, exposed = _above(ratio, estimate.columns), _above(delays.exposure, estimate.columns)
     return Bias(estimate.columns, noise, error, filtered, delays, ratio, named, exposed)
+
+
+def noise_bias(
+    recordings: Sequence[Recording],
+    sources: Sequence[RowSource],
+    estimate: Estimate,
+    whitening: Whitening | None,
+    repeats: int = 4,
+    seed: int = 0,
+    *,
+    used: Observations | None = None,
+) -> np.ndarray:
+    """Return the bias by position errors alone (c,); arguments as those of :func:`estimate_bias`."""
+    return _Refits(recordings, sources, estimate, whitening, used).noise_bias(repeats, seed)[0]
 
 
 def _above(ratio: np.ndarray, columns: Sequence[str]) -> tuple[str, ...]:
@@ -150,6 +158,16 @@ class _Refits:
     def shift(self, change: Callable[[Recording, RowSource], Recording]) -> np.ndarray:
         """Return by how much the estimate moves when the recordings are changed."""
         return carried_over(self._estimate, self.whole, self.before, self._system(self._changed(change)))
+
+    def noise_bias(self, repeats: int, seed: int, progress: Progress = silent) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean shift by added position noise (c,), and its standard error (c,)."""
+        rng, shifts = np.random.default_rng(seed), []
+        for done in range(repeats):
+            shifts.append(self.shift(lambda r, s: _noisier(r, s, rng)))
+            progress(done + 1, repeats)
+        noise = np.mean(shifts, axis=0)
+        unknown = np.full(noise.shape, np.inf)
+        return noise, np.std(shifts, axis=0, ddof=1) / np.sqrt(repeats) if repeats > 1 else unknown
 
     def _changed(self, change: Callable[[Recording, RowSource], Recording]) -> list[RowSource]:
         return [

@@ -183,6 +183,11 @@ class Recording:
         return f"<p>{for_html(length)}</p>{table}" + (f"<ul>{findings}</ul>" if findings else "")
 
     @property
+    def spoiled_by(self) -> tuple[Finding, ...]:
+        """Bad findings of the recording as a whole; those of single samples may be of a channel that is not used."""
+        return tuple(one for one in self.findings if one.severity == "bad" and not one.is_local)
+
+    @property
     def samples(self) -> int:
         """Number of samples N."""
         return self.time.size
