@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any
 
 from .errors import FileError, SteelyardError
@@ -214,3 +215,25 @@ def toml_value(value: Any) -> str:
 
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else for_yaml(name)
+
+
+_ONE_AT_A_TIME = Lock()
+
+
+@contextmanager
+def silent_panics() -> Iterator[None]:
+    """Send file descriptor 2 nowhere: libraries in Rust print a panic with its stack there before Python sees it."""
+    with _ONE_AT_A_TIME:
+        try:
+            saved = os.dup(2)
+        except OSError:  # there is no standard error to keep silent
+            yield
+            return
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, 2)
+            yield
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            os.close(nowhere)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from steelyard.consistency import programme as programmes
 from steelyard.consistency.programme import InfeasibleError, Programme, Solver, objective, solve
 from steelyard.consistency.pseudo_inertia import IDENTITY, smat
 
@@ -93,3 +94,22 @@ def test_bounds_that_contradict_each_other_are_recognised():
     impossible = Programme(**{**vars(one), "upper": both, "bound": np.array([0.0, 0.0, -1.0, -1.0])})
     with pytest.raises(InfeasibleError):
         solve(impossible)
+
+
+def test_a_panic_of_the_solver_is_one_failed_attempt(monkeypatch):
+    class PanicException(BaseException):  # as the solver's own is called
+        """What a panic in Rust is in Python."""
+
+    solved, calls = programmes._Attempt._solved, []
+
+    def panicking(self, linear, right):
+        calls.append(1)
+        if len(calls) == 1:
+            raise PanicException
+        return solved(self, linear, right)
+
+    one = programme(3, 2.0)
+    expected = solve(one).x
+    monkeypatch.setattr(programmes._Attempt, "_solved", panicking)
+    assert solve(one).x == pytest.approx(expected, abs=1e-5)
+    assert len(calls) == 2

@@ -11,8 +11,13 @@ from steelyard.estimate import generalised, weighted
 from steelyard.estimate.gls import corrected_covariance
 from steelyard.estimate.lag_products import lag_products
 from steelyard.estimate.noise import fit_noise
+from steelyard.identification import fit_arm
+from steelyard.model import base_parameters, build_model
 from steelyard.observe import decimator_correlation, reduce_rows
+from steelyard.robot import load_robot
 from steelyard.signals.whitening import autoregressive_correlation
+from steelyard.simulation import Experiment, recording_of, simulate
+from steelyard.study import default_motion
 
 sm = pytest.importorskip("statsmodels.api")
 
@@ -210,3 +215,16 @@ def test_whitened_factors_give_the_same_estimate_and_unit_noise():
     again = weighted(fit.whitened, names_of(6), dict(fit.noise.deviations))
     np.testing.assert_allclose(again.values, fit.estimate.values, rtol=1e-10)
     assert abs(fit.estimate.system.squares / fit.estimate.system.freedom - 1) < 0.05
+
+
+def test_torques_without_any_noise_are_fitted_exactly():
+    robot = load_robot("ur10e")
+    experiment = Experiment(plant="ideal", control_rate=200, record_rate=200)
+    run = simulate(robot, default_motion(robot, 2), experiment, seeds=[1])
+    estimate = fit_arm(robot, recording_of(run)).fit.estimate
+    truth = base_parameters(build_model(robot))
+    known = np.array([robot.parameters.get(one.name, 0.0) for one in build_model(robot).parameters])
+    expected = dict(zip([one.column for one in truth.base], truth.regrouping @ known, strict=True))
+    size = max(abs(value) for value in expected.values())
+    assert np.isfinite(estimate.sigma).all()
+    assert estimate.values == pytest.approx([expected[name] for name in estimate.columns], abs=1e-3 * size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from from_benchmarks import benchmark_module
 from steelyard.cli import main
 from steelyard.errors import ConfigError, EstimateError, FileError, WorkerError
 from steelyard.fleet import identify_fleet, log_results, pipeline, read_manifest, result_of
+from steelyard.recording import write_recording
 
 bench = benchmark_module("fleet")
 ROBOT, UNITS = "scara_2r", 8
@@ -106,7 +108,7 @@ def test_a_log_named_twice_counts_once_and_its_other_row_says_so(made, tmp_path)
     found = identify_fleet(folder / "twice.csv", folder / "known")
     ((log, result),) = found.broken
     assert (log.serial, result.reason) == ("SC099", "the same data as line 2 (unit SC000); each log counts once")
-    assert "too few to say how units vary" in found.notes[0]
+    assert "too few to say whether one is unlike the others" in found.notes[0]
 
 
 def test_an_interrupt_keeps_what_was_finished(made, tmp_path, monkeypatch):
@@ -251,3 +253,72 @@ def test_paths_start_at_the_manifest_and_spreadsheets_may_use_semicolons(tmp_pat
     assert log.payload == ""
     assert read_manifest(path, tmp_path / "logs").logs[0].files == (tmp_path / "logs" / "a.csv",)
     assert f"{log.date:%Y-%m-%d %H:%M %Z}" == "2026-03-31 22:15 UTC"
+
+
+class TestWrongLogs:
+    """A fleet of SCARA arms that vary as usual, one log of which is wrong."""
+
+    UNITS, LOGS = 7, 3
+
+    def fleet(self, folder: Path, wrong, payload: str = ""):
+        """Identify a fleet; ``wrong(maker, unit, log, parameters)`` returns parameters and torque signs of a log."""
+        rng, maker = np.random.default_rng(5), bench.ArmMaker(ROBOT, self.LOGS)
+        lines = ["robot,serial,date,files,payload"]
+        for unit in range(self.UNITS):
+            parameters = maker.unit(rng)
+            for log in range(self.LOGS):
+                used, sign = wrong(maker, unit, log, parameters)
+                recording = maker.recording(log, used, rng)
+                torque = replace(recording.torques[0], values=recording.torques[0].values * sign)
+                path = folder / f"{unit}_{log}.npz"
+                write_recording(replace(recording, torques=(torque,), notes=(), findings=()), path)
+                loaded = payload if not np.array_equal(used, parameters) else ""
+                lines.append(f"{ROBOT},{unit},2026-0{log + 1}-15,{path.name},{loaded}")
+        (folder / "manifest.csv").write_text("\n".join(lines))
+        return identify_fleet(folder / "manifest.csv")
+
+    def test_reversed_torques_are_left_out(self, tmp_path):
+        def wrong(maker, unit, log, parameters):
+            return parameters, np.array([[1.0], [-1.0 if (unit, log) == (2, 1) else 1.0]])
+
+        found = self.fleet(tmp_path, wrong)
+        ((log, result),) = found.broken
+        assert (log.serial, log.date.month) == ("2", 2)
+        assert "joint_2" in result.reason
+        assert "wrong sign" in result.reason
+        assert not found.findings
+
+    def test_torques_of_another_scale_are_no_payload(self, tmp_path):
+        found = self.fleet(tmp_path, lambda maker, unit, log, own: (own * (1.3 if (unit, log) == (3, 2) else 1), 1.0))
+        finding = found.findings[0]
+        assert (finding.serial, f"{finding.date:%m}", finding.cause) == ("3", "03", "scale of the torques")
+        assert finding.value == pytest.approx(0.3, abs=0.1)
+        assert {one.serial for one in found.findings} == {"3"}
+
+    def test_a_declared_payload_is_not_found_and_an_undeclared_one_is(self, tmp_path):
+        def wrong(maker, unit, log, parameters):
+            return parameters + maker.payload(1.0) * (unit == 4 and log > 0), 1.0
+
+        (finding,) = self.fleet(tmp_path, wrong).findings
+        assert (finding.serial, f"{finding.date:%m}", finding.code) == ("4", "02", "payload")
+        assert not self.fleet(tmp_path, wrong, "ball").findings
+
+    def test_a_unit_unlike_the_others_is_found_among_few(self, tmp_path):
+        def wrong(maker, unit, log, parameters):
+            friction = np.array([one.name == "Fcm2" for one in maker.model.parameters])
+            return np.where(friction & (unit == 1), 4 * parameters, parameters), 1.0
+
+        found = self.fleet(tmp_path, wrong)
+        (finding,) = found.findings
+        assert (finding.serial, finding.code, finding.cause) == ("1", "differs", "Fcm2")
+
+    def test_one_log_is_identified_as_by_itself(self, tmp_path):
+        self.fleet(tmp_path, lambda maker, unit, log, own: (own, 1.0))
+        lines = (tmp_path / "manifest.csv").read_text().splitlines()
+        (tmp_path / "one.csv").write_text("\n".join(lines[:2]))
+        found = identify_fleet(tmp_path / "one.csv")
+        frame = found.parameters_frame().filter(pl.col("serial") != "")
+        assert len(frame) == 8
+        assert frame["value"].to_list() == pytest.approx(frame["alone"].to_list(), rel=1e-6)
+        assert frame["sigma"].to_list() == pytest.approx(frame["alone_sigma"].to_list(), rel=1e-6)
+        assert found.findings_frame().columns == list(pipeline.FINDING_COLUMNS)

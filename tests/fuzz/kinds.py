@@ -44,8 +44,8 @@ from steelyard.export.exporting import export_model
 from steelyard.export.mjcf import edited_mjcf
 from steelyard.export.urdf import edited_urdf
 from steelyard.fleet import read_manifest
-from steelyard.fleet.log_results import LogResult, ResultStore
-from steelyard.fleet.pipeline import declared_before, stored_document
+from steelyard.fleet.log_results import LogResult, ResultStore, stored_document
+from steelyard.fleet.pipeline import declared_before
 from steelyard.identification import SCHEMA as IDENTIFY_SCHEMA
 from steelyard.identification import Settings, identify, read_run, save_run
 from steelyard.identification.settings import settings_from_table

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from ..errors import ConfigError
 from ..plain_data import json_text
+from ..text import counted
 from .identify import PreparationOptions, settings_table
 from .options import DATA, DEFAULT_MODEL, OUTPUT, Json, ModelOptions, Quiet, given, quietly
 from .output import Column, Screen, Timing, print_message
@@ -65,7 +66,7 @@ def fleet(
     with quietly(quiet):
         table = {key: value for key, value in settings_table(flags, None).items() if key != "threads"}
         limit = None if memory is None else _bytes(memory)
-        where = (scheduler, workers or os.cpu_count() or 1, limit)
+        where = (scheduler, (os.cpu_count() or 1) if workers is None else workers, limit)
         return _run(manifest, root, table, false_alarms, where, out, json)
 
 
@@ -124,8 +125,8 @@ def print_fleet(found: FleetResult, out: Path | None) -> None:
     screen = Screen()
     units = sum(len(robot.serials) for robot in found.robots)
     screen.line(
-        f"{len(found.logs)} logs of {units} units ({found.read} read now, {len(found.logs) - found.read} known), "
-        f"{len(found.broken)} left out",
+        f"{counted(len(found.logs), 'log')} of {counted(units, 'unit')} ({found.read} read now, "
+        f"{len(found.logs) - found.read} known), {len(found.broken)} left out",
         always=True,
     )
     if found.findings:
@@ -133,7 +134,7 @@ def print_fleet(found: FleetResult, out: Path | None) -> None:
     for one in found.findings:
         screen.line(f"- {one.text}; {one.remedy}", always=True)
     if not found.findings:
-        screen.line("no unit has changed, and none is unlike the others, beyond chance", always=True)
+        screen.line("nothing found: no change, and no unit unlike the others, that could not be chance", always=True)
     if found.broken:
         screen.line()
         _print_left_out(screen, found)

@@ -21,6 +21,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ..errors import EstimateError
+from ..files import silent_panics
 from .pseudo_inertia import ENTRIES, IDENTITY, smat
 
 _TOLERANCE = 1e-9
@@ -209,7 +210,14 @@ class _Attempt:
         right = np.concatenate(
             [programme.target, programme.value, programme.bound, -least.ravel(), np.tile(_LOG_DET, len(self._lifted))]
         )
-        found = self._solved(self._linear(programme, start), right - self._of_unknowns @ start)
+        try:
+            with silent_panics():
+                found = self._solved(self._linear(programme, start), right - self._of_unknowns @ start)
+        except BaseException as error:  # a panic of the solver, as of rows without noise, is no Exception
+            if type(error).__name__ != "PanicException":
+                raise
+            self._solver = None
+            return None, "Panicked"
         status = str(found.status)
         if status not in _SOLVED:
             return None, status

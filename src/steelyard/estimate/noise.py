@@ -35,6 +35,8 @@ longer than this part of a recording is indistinguishable from a trend."""
 
 _MOST_STEPS = 200
 _CONVERGED = 1e-6
+_ROUNDING = 1e-13
+"""Part of the mean square torque below which residuals are rounding errors of products: simulated, without noise."""
 _TINY = 1e-300
 
 
@@ -106,7 +108,7 @@ class NoiseFit:
             filter_ = self.filters[equation]
             for group in self.groups_of(equation):
                 squares = float(filter_ @ self.expected[group.group] @ filter_)
-                self.variances[group.group] = max(squares / group.count, _TINY)
+                self.variances[group.group] = max(squares / group.count, _least_variance(group))
 
     def restart(self, orders: Mapping[Equation, int]) -> None:
         """Set the orders of the autoregressions, and take the noise as white."""
@@ -152,13 +154,18 @@ def fit_noise_around(groups: Sequence[GroupProducts], mean: np.ndarray, covarian
     fit = NoiseFit(_used(groups, len(mean)), {}, {}, {}, mean, covariance, {})
     fit.expected = {group.group: group.expected(mean, covariance) for group in fit.groups}
     fit.variances = {
-        group.group: max(float(fit.expected[group.group][0, 0]) / group.count, _TINY) for group in fit.groups
+        group.group: max(float(fit.expected[group.group][0, 0]) / group.count, _least_variance(group))
+        for group in fit.groups
     }
     fit.restart(_highest_orders(fit.groups))
     fit.orders = {equation: _best_order(fit, equation) for equation in fit.orders}
     for fit.steps in range(1, 4):  # variances and coefficients depend on each other where recordings differ
         fit.maximise()
     return fit
+
+
+def _least_variance(group: GroupProducts) -> float:
+    return max(_ROUNDING * float(group.products[0, -1]) / group.count, _TINY)
 
 
 def _used(groups: Sequence[GroupProducts], size: int) -> tuple[GroupProducts, ...]:

@@ -22,6 +22,8 @@ LEAST_UNITS = 5
 """Units beyond the quantities of a cause that are needed to say that one differs."""
 LEAST_LOGS, DOUBT = 3, 0.01
 """Logs of a unit that are needed to doubt one of them, and the chance that any of a fleet is doubted wrongly."""
+SHOWN = 1e-6
+"""Directions with a smaller part of a log's information are not shown by it."""
 DEPENDENT = 1e-9
 """Directions whose information is a smaller part of the largest one are not seen."""
 
@@ -114,13 +116,15 @@ def _square(score: np.ndarray, information: np.ndarray) -> tuple[float, int]:
 def _chances_among_units(hierarchy: Hierarchy, directions: np.ndarray) -> np.ndarray:
     """Return the probability that a unit differs so much along directions (c, r), by how all units do (U,).
 
-    Parameters of a unit vary together, as those of one link, which the variances do not say: scores are judged by
-    their covariance over the units (Hotelling). With too few units none differs.
+    A unit that is unlike the others widens the variances by which it would be judged: deviations are judged by those of
+    the other units, and by how these vary together (Hotelling). With too few units none differs. Where a cause moves
+    many parameters, scores along it are compared, else the parameters themselves.
     """
+    along = directions.T @ hierarchy.unit_spread if _is_of_parameters(directions) else directions.T
     whitened = []
     for score, covariance in zip(hierarchy.unit_scores, hierarchy.unit_score_covariance, strict=True):
-        own, information, _ = _unit_free(directions.T @ score, directions.T @ covariance @ directions)
-        values, vectors = np.linalg.eigh(information)
+        own, scatter, _ = _unit_free(along @ score, along @ covariance @ along.T)
+        values, vectors = np.linalg.eigh(scatter)
         seen = values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)
         whitened.append(vectors[:, seen] @ (vectors[:, seen].T @ own / np.sqrt(values[seen])))
     every, units = np.array(whitened), len(whitened)
@@ -129,8 +133,24 @@ def _chances_among_units(hierarchy: Hierarchy, directions: np.ndarray) -> np.nda
     rank = int(seen.sum())
     if units < rank + LEAST_UNITS or not rank:
         return np.ones(units)
-    part = np.minimum(np.sum((every @ vectors[:, seen]) ** 2 / values[seen], axis=1) / units, 1 - 1e-12)
-    return np.asarray(f_sf((units - rank) / rank * part / (1 - part), rank, units - rank))
+    square = np.sum((every @ vectors[:, seen]) ** 2 / values[seen], axis=1)
+    # Of deviations from their own mean, one alone can be (U - 1) / U of all.
+    part, freedom = np.minimum(square / (units - 1), 1 - 1e-12), units - 1 - rank
+    return np.asarray(f_sf(freedom / rank * part / (1 - part), rank, freedom))
+
+
+def _is_of_parameters(directions: np.ndarray) -> bool:
+    """Return whether each direction (c, r) is that of one parameter."""
+    return bool(np.count_nonzero(directions, axis=0).max(initial=0) == 1)
+
+
+def _beside_others(hierarchy: Hierarchy, unit: int, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much parameters of a unit, by its own logs, differ from the mean of the others, and the sigmas."""
+    others = np.arange(hierarchy.units) != unit
+    values, sigma = (one[unit] for one in hierarchy.single_units())
+    if not np.isfinite(values).all():
+        values, sigma = hierarchy.unit_values[unit], hierarchy.unit_sigma[unit]
+    return directions.T @ (values - hierarchy.unit_values[others].mean(axis=0)), directions.T @ sigma
 
 
 def _hypotheses(times: np.ndarray, causes: Mapping[str, np.ndarray]) -> Iterator[_Hypothesis]:
@@ -162,14 +182,15 @@ def _changes_of(
         tests = _Tests(hierarchy, unit, known, hypotheses)
         chances, squares = map(list, zip(*(tests.chance(one) for one in hypotheses), strict=True))
         for k, one in enumerate(hypotheses):
-            if not one.first:
-                chances[k] = max(chances[k], float(unlike[one.cause][unit]))
+            if not one.first:  # the variance between units holds what one that is unlike the others adds to it
+                chances[k] = float(unlike[one.cause][unit]) if not known else 1.0
         # Chances below all numbers are alike: of these the largest score is the likeliest.
         best = min(range(len(chances)), key=lambda k: (chances[k], -squares[k]))
         if not chances[best] * count < false_alarms:
             break
         one = hypotheses[best]
-        delta, sigma = tests.estimate(one)
+        is_alone = not one.first and _is_of_parameters(one.directions)
+        delta, sigma = _beside_others(hierarchy, unit, one.directions) if is_alone else tests.estimate(one)
         known.append(one)
         values = tuple(delta.tolist()), tuple(sigma.tolist())
         yield Change(unit, one.first, one.grows, one.cause, *values, chances[best] * count)
@@ -231,7 +252,7 @@ def _unit_free(score: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, 
 
 @dataclass(frozen=True, eq=False)
 class ControlChart:
-    """Every log's parameters beside those of its unit, each as if it alone were another in that log.
+    """Every log's own parameters beside those of its unit before it changed; NaN where the log does not show one.
 
     Attributes:
         values: Values (N, c).
@@ -252,12 +273,20 @@ def control_chart(hierarchy: Hierarchy, units: np.ndarray, false_alarms: float =
         units: Parameters of its units before they changed (U, c).
         false_alarms: Probability that any log of a fleet without changes is beyond the limits.
     """
-    information = hierarchy.log_score_variances
-    seen = information > DEPENDENT * information.max(axis=0, initial=0.0)
-    safe, middle = np.where(seen, information, 1.0), units[hierarchy.unit_of]
-    values = middle + np.where(seen, hierarchy.scores_beside(middle) / safe, np.nan)
-    limit = float(norm_ppf(1 - false_alarms / (2 * max(1, int(seen.sum())))))
-    return ControlChart(values, np.where(seen, 1 / np.sqrt(safe), np.nan), limit)
+    values, sigma = np.full((2, *hierarchy.log_scores.shape), np.nan)
+    scores = hierarchy.scores_beside(units[hierarchy.unit_of])
+    for unit in range(hierarchy.units):
+        mine = np.flatnonzero(hierarchy.unit_of == unit)
+        information = hierarchy.contrast(unit, np.eye(len(mine)))[1]
+        for place, log in enumerate(mine):
+            _, free, scale = _unit_free(scores[log], information[place, :, place])
+            covariance = np.linalg.pinv(free, rcond=SHOWN, hermitian=True)
+            shown = np.diagonal(covariance @ free) > 1 - SHOWN
+            change = scale * (covariance @ (scale * scores[log]))
+            values[log, shown] = (units[unit] + change)[shown]
+            sigma[log, shown] = (scale * np.sqrt(np.maximum(np.diagonal(covariance), 0.0)))[shown]
+    seen = int(np.isfinite(values).sum())
+    return ControlChart(values, sigma, float(norm_ppf(1 - false_alarms / (2 * max(1, seen)))))
 
 
 @dataclass(frozen=True)

@@ -163,9 +163,10 @@ class Hierarchy:
         directions units differ along matters less to their parameters than how far they do.
         """
         D, T = self.directions, self.unit_spread
-        scores = np.sum(D * (self.unit_score_covariance @ D), axis=1)
-        information = np.maximum(np.sum(scores**2, axis=0) / 2, np.finfo(float).tiny)
-        variance = _variance_above_zero(self.components * np.sqrt(information)) / information
+        scores = np.maximum(np.sum(D * (self.unit_score_covariance @ D), axis=1), 0.0)
+        shown = scores.sum(axis=0) > UNSHOWN * np.sum(D * (self._information.sum(axis=0) @ D), axis=0)
+        information = np.where(shown, np.sum(scores**2, axis=0) / 2, 1.0)
+        variance = shown * _variance_above_zero(self.components * np.sqrt(information)) / information
         drawn = D - T @ self._information @ D
         estimated = 2 * np.sum(drawn**2 * (scores * variance)[:, None], axis=2)
         return np.sqrt(np.diagonal(self.unit_covariance, axis1=1, axis2=2) + estimated)
@@ -272,15 +273,16 @@ def _behind(rows: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, float]:
 def _merged(rows: np.ndarray, group_of: np.ndarray) -> np.ndarray:
     """Return the triangle (G, c + 1, c + 1) of all rows (N, k, c + 1) of each group."""
     count, size = np.bincount(group_of), rows.shape[2]
-    stacked = np.zeros((len(count), max(int(count.max()) * rows.shape[1], size), size))
+    stacked = np.zeros((len(count), int(count.max()) * rows.shape[1], size))
     for group, own in enumerate(np.split(np.argsort(group_of, kind="stable"), np.cumsum(count)[:-1])):
         stacked[group, : len(own) * rows.shape[1]] = rows[own].reshape(-1, size)
     return triangle_of(stacked)
 
 
 def triangle_of(rows: np.ndarray) -> np.ndarray:
-    """Return the triangle of rows, or of each of several stacks of rows."""
-    return np.asarray(np.linalg.qr(rows, mode="r"))
+    """Return the triangle (c + 1, c + 1) of rows (k, c + 1), or of each of several stacks of rows."""
+    missing = max(0, rows.shape[-1] - rows.shape[-2])
+    return np.asarray(np.linalg.qr(np.pad(rows, [(0, 0)] * (rows.ndim - 2) + [(0, missing), (0, 0)]), mode="r"))
 
 
 def _squared(rows: np.ndarray) -> np.ndarray:

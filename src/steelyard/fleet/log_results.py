@@ -20,7 +20,7 @@ from .. import __version__
 from ..archive import ArchiveError, read_arrays
 from ..configuration import Section, anything, record_from
 from ..errors import RecordingError, SteelyardError
-from ..estimate import group_of
+from ..estimate import Estimate, group_of
 from ..estimate.gls import with_correlated_noise
 from ..files import cannot_read, file_hash, opened_aside
 from ..identification import Settings, fit_arm, settings_from_table
@@ -28,7 +28,7 @@ from ..identification.fitting import Fitted
 from ..identification.inputs import arm_of, model_of
 from ..judge import combined, evaluate
 from ..judge.bias import noise_bias
-from ..model import build_model
+from ..model import Parameter, build_model
 from ..model.terms import PAYLOAD_NAMES
 from ..observe import Equations, equations_of, geometry_hash, merged_triangle, resolve_preparation
 from ..recording import Recording, read_setup, stream_recordings
@@ -36,7 +36,9 @@ from ..robot import Robot, load_robot
 from ..text import short_repr, with_remedy
 from .manifest import FleetLog
 
-SCHEMA = 4
+SCHEMA = 5
+IMPOSSIBLE = 8.0
+"""A log whose friction is negative by so many sigmas is left out."""
 POOREST = 50.0
 """Logs of whose torques the declared model explains so little [% error] are left out: they are not of this arm."""
 
@@ -146,6 +148,7 @@ def _result(model: DeclaredModel, log: FleetLog) -> LogResult:
         raise RecordingError(
             f"the model leaves {error:.0f} % of its torques unexplained; is it of this robot? Try steelyard check"
         )
+    _refuse_reversed(equations, estimate)
     own = tuple(name for name in equations.names if name not in PAYLOAD_NAMES)
     # Logs of a fleet repeat motions: what errors in the positions do to one they do to all, and no mean takes it away.
     bias = noise_bias(recordings, fitted.sources, estimate, fitted.fit.whitening, used=fitted.fit.used)
@@ -165,6 +168,27 @@ def _result(model: DeclaredModel, log: FleetLog) -> LogResult:
             if one.severity != "info"
         ),
     )
+
+
+def _refuse_reversed(equations: Equations, estimate: Estimate) -> None:
+    """Refuse a log with friction that drives a joint: its torques, or its positions, have the wrong sign.
+
+    Raises:
+        RecordingError: If there is such a joint.
+    """
+    known = dict(zip(estimate.columns, zip(estimate.values, estimate.sigma, strict=True), strict=True))
+    of_joint: dict[str, list[Parameter]] = {}
+    for one in equations.model.parameters:
+        if one.friction in ("viscous", "dry") and one.name in known:
+            of_joint.setdefault(one.joint, []).append(one)
+    for joint, own in of_joint.items():
+        worst = min(own, key=lambda one: known[one.name][0] / known[one.name][1])
+        value, sigma = known[worst.name]
+        if value < -IMPOSSIBLE * sigma and all(known[one.name][0] < 0 for one in own):
+            raise RecordingError(
+                f"{worst.name} is {value:.3g} +- {sigma:.2g} {worst.unit}: friction would drive '{joint}'; do its "
+                "torques have the wrong sign? Try steelyard check"
+            )
 
 
 _equations: dict[tuple[str, bool], Equations] = {}
@@ -209,7 +233,7 @@ def _information_rows(
     the covariance that the correlation of its residuals gives.
     """
     fit, estimate = fitted.fit, fitted.fit.estimate
-    if fit.distrust and tuple(own) == estimate.columns:
+    if fit.distrust and tuple(names) == estimate.columns:
         covariance = with_correlated_noise(fitted.sources, estimate).estimate.covariance
         root = np.linalg.inv(np.linalg.cholesky(covariance))
         return np.column_stack([root, root @ (estimate.values - [bias[name] for name in own])])
@@ -286,3 +310,21 @@ _FINDING_KEYS = {"severity", "kind", "joint", "text", "remedy"}
 def key_of(model: DeclaredModel, digest: str) -> str:
     """Return the name of a result: log, configuration, robot, model and filter."""
     return hashlib.sha256(f"{model.digest} {digest}".encode()).hexdigest()
+
+
+def mark_of(log: FleetLog) -> str:
+    """Return names, sizes and times of a log's files, as far as this machine sees them; empty if it does not."""
+    try:
+        parts = [(str(path), (known := path.stat()).st_size, known.st_mtime_ns) for path in log.paths]
+    except OSError:
+        return ""
+    return json.dumps([parts, log.payload])
+
+
+def stored_document(path: Path | None) -> dict[str, Any]:
+    """Return what a file of the store holds; nothing if it is not there or damaged: it is then made again."""
+    try:
+        found = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}  # values are checked where they are used

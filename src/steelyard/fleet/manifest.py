@@ -118,6 +118,9 @@ def _csv_logs(path: Path, folder: Path) -> Iterator[FleetLog]:
         raise ConfigError(f"not a table of comma-separated values ({error}); save it as CSV") from error
     header = [name.strip() for name in rows[0]]
     Section(dict.fromkeys(header), "header", ConfigError).check_keys((*NEEDED, *OPTIONAL))
+    twice = [name for name in (*NEEDED, *OPTIONAL) if header.count(name) > 1]
+    if twice:
+        raise ConfigError(f"column {twice[0]} is there {header.count(twice[0])} times; keep one")
     missing = [name for name in NEEDED if name not in header]
     if missing:
         raise ConfigError(f"no column {', '.join(missing)}; needed are {', '.join(NEEDED)} (and {', '.join(OPTIONAL)})")

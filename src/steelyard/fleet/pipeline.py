@@ -19,6 +19,7 @@ from ..plain_data import frame_of, plain
 from ..progress import Progress, Stage, no_stages
 from ..text import counted, short_repr
 from ..workers import Shared, Stop, Workers, open_workers
+from .changes import LEAST_UNITS
 from .log_results import (
     DeclaredModel,
     LogResult,
@@ -27,7 +28,9 @@ from .log_results import (
     key_of,
     known_equations,
     log_hash,
+    mark_of,
     result_of,
+    stored_document,
 )
 from .manifest import FleetLog, Manifest, read_manifest
 from .robot_fleet import FleetFinding, RobotFleet, analyse
@@ -36,6 +39,11 @@ if TYPE_CHECKING:
     import polars
 
 STORE = "store"
+FEW_LOGS = 10
+"""With fewer logs beyond the first of each unit, how much logs of an unchanged unit differ is hardly known."""
+FINDING_COLUMNS = (
+    "code", "severity", "robot", "serial", "date", "cause", "value", "sigma", "p", "text", "remedy",
+)  # fmt: skip
 _MODELS, _DIGESTS = "models.json", "digests.json"
 
 
@@ -85,7 +93,10 @@ class FleetResult:
 
     def findings_frame(self) -> polars.DataFrame:
         """Return a row for every finding, those of single logs after those of units."""
-        return frame_of([*map(_finding_row, self.findings), *self._log_findings()])
+        import polars as pl
+
+        schema = {name: pl.Float64 if name in ("value", "sigma", "p") else pl.String for name in FINDING_COLUMNS}
+        return pl.DataFrame([*map(_finding_row, self.findings), *self._log_findings()], schema=schema)
 
     def _log_findings(self) -> list[dict[str, Any]]:
         return [
@@ -202,6 +213,8 @@ def identify_fleet(
     """
     given = manifest if isinstance(manifest, Manifest) else read_manifest(Path(manifest))
     place = None if folder is None else Path(folder)
+    if place is not None and (place / STORE).exists() and not (place / STORE).is_dir():
+        raise FileError(f"'{place / STORE}' is not a folder; results of logs are kept there: move it away")
     with open_workers(scheduler, workers, memory) as opened:
         return _identified(given, opened, place, settings or {}, false_alarms, stage)
 
@@ -223,13 +236,13 @@ def _identified(
     for number, log in enumerate(manifest.logs):
         if digests[number].startswith(_FAILED):
             results[number] = LogResult(digests[number].removeprefix(_FAILED), is_final=False)
+        elif log.robot not in models:
+            results[number] = LogResult(reasons[log.robot], is_final=False)
         elif first.setdefault(digests[number], log) is not log:
             other = first[digests[number]]
             results[number] = LogResult(
                 f"the same data as {other.place} (unit {other.serial}); each log counts once", is_final=False
             )
-        elif log.robot not in models:
-            results[number] = LogResult(reasons[log.robot], is_final=False)
         elif store is not None and (known := store.read(key_of(models[log.robot], digests[number]))) is not None:
             results[number] = known
     new = [number for number in range(len(manifest.logs)) if number not in results]
@@ -286,7 +299,7 @@ def _digests(logs: Sequence[FleetLog], workers: Workers, folder: Path | None, pr
     """Return the SHA-256 of every log; of files whose size and time are known it is not computed again."""
     path = None if folder is None else folder / STORE / _DIGESTS
     known = stored_document(path)
-    marks = [_mark(log) for log in logs]
+    marks = [mark_of(log) for log in logs]
     found = {number: digest for number, mark in enumerate(marks) if isinstance(digest := known.get(mark), str)}
     new = [number for number in range(len(logs)) if number not in found]
     done = len(found)
@@ -303,24 +316,6 @@ def _digests(logs: Sequence[FleetLog], workers: Workers, folder: Path | None, pr
         path.parent.mkdir(parents=True, exist_ok=True)
         write_aside(path, json.dumps({**known, **kept}, indent=0) + "\n")
     return [found[number] for number in range(len(logs))]
-
-
-def _mark(log: FleetLog) -> str:
-    """Return names, sizes and times of a log's files, as far as this machine sees them; empty if it does not."""
-    try:
-        parts = [(str(path), (known := path.stat()).st_size, known.st_mtime_ns) for path in log.paths]
-    except OSError:
-        return ""
-    return json.dumps([parts, log.payload])
-
-
-def stored_document(path: Path | None) -> dict[str, Any]:
-    """Return what a file of the store holds; nothing if it is not there or damaged: it is then made again."""
-    try:
-        found = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}  # values are checked where they are used
 
 
 def _models(
@@ -375,19 +370,25 @@ def _robot_fleets(
 
 def _notes(robots: Sequence[RobotFleet]) -> Iterator[str]:
     for robot in robots:
-        if len(robot.serials) < 3:
+        units, again = len(robot.serials), len(robot.logs) - len(robot.serials)
+        if units < LEAST_UNITS + 1:
             yield (
-                f"{robot.robot}: {counted(len(robot.serials), 'unit')}: too few to say how units vary; with three or "
-                "more they are compared"
+                f"{robot.robot}: {counted(units, 'unit')}: too few to say whether one is unlike the others; it takes "
+                f"{LEAST_UNITS + 1} for a single parameter"
             )
-        elif len(robot.logs) == len(robot.serials):
+        if 0 < again < FEW_LOGS:
+            yield (
+                f"{robot.robot}: {counted(again, 'log')} beyond the first of each unit: too few to know how much logs "
+                "of an unchanged unit differ; a change as large as they do is not seen"
+            )
+        if not again:
             yield f"{robot.robot}: one log of each unit: what differs from log to log counts as variation between units"
         doubted = [log for log, by in zip(robot.logs, robot.doubt, strict=True) if by > 1]
         if doubted:
             named = ", ".join(f"{log.serial} {log.date:%Y-%m-%d}" for log in doubted[:5])
             yield (
-                f"{robot.robot}: {counted(len(doubted), 'log')} disagree in everything with the others of their units "
-                f"and count less: {named}{', ...' if len(doubted) > 5 else ''}"
+                f"{robot.robot}: {counted(len(doubted), 'log')} in disagreement with the others of the unit in "
+                f"everything, counting less: {named}{', ...' if len(doubted) > 5 else ''}"
             )
         if robot.unseen:
             yield f"{robot.robot}: no log shows {', '.join(robot.unseen[:6])}; record other motion to see them"

@@ -173,7 +173,7 @@ def _places(robot: RobotFleet, change: Change) -> tuple[int, ...]:
 
 
 def _drift_chart(robot: RobotFleet, change: Change, places: tuple[int, ...]) -> Chart:
-    """Return parameters of a unit's logs over time, each as if it alone were another in that log, with limits."""
+    """Return parameters of a unit's logs over time, with control limits."""
     mine = np.flatnonzero(robot.hierarchy.unit_of == change.unit)
     dates = [f"{robot.logs[k].date:%Y-%m-%dT%H:%M}" for k in mine]
     titles = [f"{robot.parameters[j].name} [{robot.parameters[j].unit}]" for j in places]

@@ -24,7 +24,8 @@ UNSEEN = 1e-9
 """A parameter that all logs together show to a smaller part of its own information, beside the others, is not seen."""
 MOST_ROUNDS = 3
 """Of looking for changes that others hide."""
-PAYLOAD = "payload"
+PAYLOAD, SCALE = "payload", "scale of the torques"
+"""Causes that change many parameters: a load on the last link, and torques that are recorded too large or too small."""
 MASS = INERTIAL_NAMES.index("M")
 
 
@@ -163,7 +164,7 @@ class RobotFleet:
                 **base, "serial": "", "value": fit.common[j], "sigma": common_sigma[j], "alone": None,
                 "alone_sigma": None, "deviation_sigmas": None, **spread,
             }  # fmt: skip
-            expected = np.sqrt(np.diagonal(fit.unit_score_covariance, axis1=1, axis2=2)[:, j])
+            expected = np.sqrt(np.maximum(np.diagonal(fit.unit_score_covariance, axis1=1, axis2=2)[:, j], 0.0))
             for u, serial in enumerate(self.serials):
                 deviation = fit.unit_scores[u, j] / expected[u] if expected[u] > 0 else 0.0
                 yield {
@@ -194,8 +195,12 @@ class RobotFleet:
         remedy = "look at the drive, the gear and the temperature of that joint, and at what was changed then"
         if change.cause == PAYLOAD:
             code, value, sigma = "payload", change.delta[MASS], change.sigma[MASS]
-            text = f"{who} moves as with a payload of {value:.3g} +- {sigma:.2g} kg that was not declared, {since}"
+            text = f"{who} {_load_text(value, sigma)}, {since}"
             remedy = "name it in the manifest's column payload, or look for what was mounted or taken off"
+        elif change.cause == SCALE:
+            value, sigma = change.delta[0], change.sigma[0]
+            text = f"{who}: all torques are {100 * value:+.3g} +- {100 * sigma:.2g} % of what they should be, {since}"
+            remedy = "look at units and gains of that log, or for logs of another robot"
         else:
             places = self.places_of(change.cause)
             if len(places) == 1:
@@ -210,9 +215,19 @@ class RobotFleet:
             one, value = self.parameters[j], self.hierarchy.unit_values[change.unit, j]
             before = value if change.first else self.hierarchy.common[j]
             if abs(before) > 5 * sigma:
-                yield f"{one.name} {100 * delta / abs(before):+.0f} +- {100 * sigma / abs(before):.1g} %"
+                part = 100 * sigma / abs(before)
+                yield f"{one.name} {100 * delta / abs(before):+.0f} +- {part:{'.0f' if part >= 10 else '.1g'}} %"
             else:
                 yield f"{one.name} {delta:+.3g} +- {sigma:.2g} {one.unit}"
+
+
+def _load_text(mass: float, sigma: float) -> str:
+    """Return what a load on the last link says, a load that is gone, or one whose mass does not show."""
+    if mass > 2 * sigma:
+        return f"moves as with a payload of {mass:.3g} +- {sigma:.2g} kg that was not declared"
+    if mass < -2 * sigma:
+        return f"moves as if {-mass:.3g} +- {sigma:.2g} kg had been taken off its last link"
+    return f"moves as with another last link or tool, of no other mass ({mass:+.2g} +- {sigma:.2g} kg)"
 
 
 def analyse(
@@ -252,6 +267,7 @@ def analyse(
     directions = {name: np.eye(len(parameters))[:, places] for name, places in causes.items()}
     span = equations.payload_span([one.column for one in parameters])
     directions |= {PAYLOAD: span} if span.any() else {}
+    directions |= {SCALE: pooled[:, None]}
     times = np.array([log.date.timestamp() / 86400 for log in logs])
     first = fit_hierarchy(informed, sizes, _unit_directions(equations, parameters))
     doubt = doubtful_logs(first, directions)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from types import MappingProxyType
 
 import numpy as np
@@ -15,6 +12,7 @@ import polars as pl
 
 from ..archive import ALWAYS_UNPACKED, MOST_UNPACKED
 from ..errors import TableError
+from ..files import silent_panics
 from .columns import MOST_ROWS, NamedColumns
 from .table import LONGEST_NAME, Block, ReadLog, Table, TextOptions, check_width, expanded_names
 
@@ -25,7 +23,6 @@ LARGEST_INFO = 10_000_000
 EPISODE = "episode_index"
 _LISTS = (pl.List, pl.Array)
 _PLAIN = (pl.Boolean, pl.String, pl.Null)
-_ONE_AT_A_TIME = Lock()
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
@@ -61,7 +58,7 @@ def parquet_table(
         done, size = 0, path.stat().st_size
         while done < count:
             try:
-                with _silent_panics():
+                with silent_panics():
                     block = lazy.slice(start + done, min(BLOCK_ROWS, count - done)).collect()
             except _BROKEN as error:
                 raise TableError(f"{path}: cannot be read as numbers ({_first_line(error)})") from error
@@ -77,7 +74,7 @@ def parquet_table(
 def episodes_in(path: Path) -> np.ndarray:
     """Return the number of the episode of each row of a file of a data set."""
     try:
-        with _silent_panics():
+        with silent_panics():
             frame = pl.scan_parquet(path, glob=False)
             if EPISODE not in frame.collect_schema():
                 raise TableError(f"{path}: has no column '{EPISODE}'; leave episode out")
@@ -138,7 +135,7 @@ def parquet_columns(path: Path) -> NamedColumns:
         for column, (name, place) in places.items()
     ]
     try:
-        with _silent_panics():
+        with silent_panics():
             found = frame.select(chosen).collect()
     except _BROKEN as error:
         raise TableError(f"{path}: cannot be read as numbers ({_first_line(error)})") from error
@@ -151,7 +148,7 @@ def _opened(
 ) -> tuple[pl.LazyFrame, pl.Schema, int, dict[str, tuple[str, int | None]]]:
     """Return the frame, its readable columns, its number of rows, and by name where each column of the table is."""
     try:
-        with _silent_panics():
+        with silent_panics():
             frame = pl.scan_parquet(path, glob=False)
             schema = pl.Schema({name: kind for name, kind in frame.collect_schema().items() if _is_readable(kind)})
             total = frame.select(pl.len()).collect().item()
@@ -185,25 +182,6 @@ def _check_size(path: Path, numbers: int) -> None:
         raise TableError(
             f"{path}: {size} bytes claim to hold {numbers} numbers; measurements do not pack so well, write it again"
         )
-
-
-@contextmanager
-def _silent_panics() -> Iterator[None]:
-    """Send file descriptor 2 nowhere: polars prints a panic with its stack there before Python sees the exception."""
-    with _ONE_AT_A_TIME:
-        try:
-            saved = os.dup(2)
-        except OSError:  # there is no standard error to keep silent
-            yield
-            return
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        try:
-            os.dup2(nowhere, 2)
-            yield
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
-            os.close(nowhere)
 
 
 def _expression(name: str, place: int | None, schema: pl.Schema, alias: str) -> pl.Expr:
