@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..distributions import chi2_sf, f_sf, norm_ppf
-from .hierarchy import Hierarchy
+from .hierarchy import NOTHING, Hierarchy
 
 MOST_CHANGES = 3
 """Changes of one unit that are looked for."""
@@ -246,7 +246,8 @@ class _Tests:
 def _unit_free(score: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return score and information with a diagonal of ones, so that units do not decide what is seen, and scales."""
     diagonal = np.diagonal(information)
-    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    shown = diagonal > NOTHING
+    scale = np.where(shown, 1 / np.sqrt(np.where(shown, diagonal, 1.0)), 0.0)
     return scale * score, information * np.outer(scale, scale), scale
 
 

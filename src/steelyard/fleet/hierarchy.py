@@ -31,6 +31,8 @@ UNSHOWN = 1e-9
 """Scores with a smaller part of the information than this show nothing of a variance."""
 DEPENDENT = 1e-6
 """Directions with a smaller part of the information of the best than this are not shown."""
+NOTHING = float(np.sqrt(np.finfo(float).tiny))
+"""Variances and information below this are none: their squares are not numbers any more."""
 LEAST_FREEDOM = 0.1
 """A variance known with fewer degrees of freedom may be anything."""
 EXPONENTS = (1.5, 0.5)
@@ -234,7 +236,7 @@ class Hierarchy:
         """
         T, P, D = self.between_units, self.unit_score_covariance, self.directions
         told = np.diagonal(self.unit_spread @ P @ self.unit_spread, axis1=1, axis2=2)
-        varies = np.sqrt(np.finfo(float).tiny) < T  # squares of smaller ones are none
+        varies = T > NOTHING
         information = np.where(varies, told / np.where(varies, T, 1.0) ** 2, np.diagonal(P, axis1=1, axis2=2))
         whole = np.diagonal(self._information, axis1=1, axis2=2).sum(axis=0)
         shown = information.sum(axis=0) > UNSHOWN * whole
@@ -305,8 +307,9 @@ def _drawn_covariance(spread: np.ndarray, information: np.ndarray, common: np.nd
 
 def _inverse(information: np.ndarray) -> np.ndarray:
     """Return the inverse of an information matrix, zero where it shows nothing."""
-    diagonal = np.sqrt(np.diagonal(information))
-    scale = np.where(diagonal > 0, 1 / np.where(diagonal > 0, diagonal, 1.0), 0.0)
+    diagonal = np.diagonal(information)
+    shown = diagonal > NOTHING
+    scale = np.where(shown, 1 / np.sqrt(np.where(shown, diagonal, 1.0)), 0.0)
     both = np.outer(scale, scale)
     return np.linalg.pinv(information * both, rcond=DEPENDENT, hermitian=True) * both
 
