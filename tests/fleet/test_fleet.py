@@ -293,6 +293,7 @@ class TestWrongLogs:
         finding = found.findings[0]
         assert (finding.serial, f"{finding.date:%m}", finding.cause) == ("3", "03", "scale of the torques")
         assert finding.value == pytest.approx(0.3, abs=0.1)
+        assert "larger than before" in finding.text
         assert {one.serial for one in found.findings} == {"3"}
 
     def test_a_declared_payload_is_not_found_and_an_undeclared_one_is(self, tmp_path):

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _PREPARATION = PreparationOptions()
 MOST_LEFT_OUT, MOST_VARYING = 10, 12
 """Rows of tables that are printed; the files of the run have all."""
+LEAST_PERCENT = 0.001
+"""Smaller variation is printed as 0."""
+FEWEST_UNITS = 3
+"""Of fewer it is not printed how they vary."""
 CERTAIN = 4.0
 """Slopes beyond so many sigmas are printed."""
 _UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9}
@@ -185,7 +189,8 @@ def _variation(robot: RobotFleet) -> Iterator[tuple[str, ...]]:
     fit, (low, high) = robot.hierarchy, robot.hierarchy.variance_interval()
     size, sigma = np.abs(fit.common), np.sqrt(np.diagonal(fit.common_covariance))
     for k in robot.varying[:MOST_VARYING]:
-        parts = [100 * np.sqrt(one[k]) / size[k] for one in (fit.between_units, low, high, fit.between_logs)]
-        yield (
-            robot.parameters[k].name, f"{fit.common[k]:.4g}", f"{sigma[k]:.2g}", *(f"{part:.2g}" for part in parts)
-        )  # fmt: skip
+        percent = [100 * np.sqrt(one[k]) / size[k] for one in (fit.between_units, low, high, fit.between_logs)]
+        parts = ["0" if part < LEAST_PERCENT else f"{part:.2g}" for part in percent]
+        if len(robot.serials) < FEWEST_UNITS:
+            parts[:3] = ["-"] * 3
+        yield robot.parameters[k].name, f"{fit.common[k]:.4g}", f"{sigma[k]:.2g}", *parts

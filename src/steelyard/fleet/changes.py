@@ -98,7 +98,7 @@ def doubtful_logs(hierarchy: Hierarchy, causes: Mapping[str, np.ndarray]) -> np.
         for place, log in enumerate(mine):
             score, own = scores[place], information[place, :, place]
             whole, rank = _square(score, own)
-            explained = [(*_square(part.T @ score, part.T @ own @ part),) for part in causes.values()]
+            explained = [_square(part.T @ score, part.T @ own @ part) for part in causes.values()]
             rest, freedom = min((whole - square, rank - taken) for square, taken in explained)
             if freedom > 0 and chi2_sf(rest, freedom) * count < DOUBT:
                 found[log] = np.sqrt(rest / freedom)

@@ -199,7 +199,8 @@ class RobotFleet:
             remedy = "name it in the manifest's column payload, or look for what was mounted or taken off"
         elif change.cause == SCALE:
             value, sigma = change.delta[0], change.sigma[0]
-            text = f"{who}: all torques are {100 * value:+.3g} +- {100 * sigma:.2g} % of what they should be, {since}"
+            than, size = "before" if change.first else "the others'", f"{100 * abs(value):.3g} +- {100 * sigma:.2g} %"
+            text = f"{who}: all torques are {size} {'larger' if value > 0 else 'smaller'} than {than}, {since}"
             remedy = "look at units and gains of that log, or for logs of another robot"
         else:
             places = self.places_of(change.cause)
