@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steelyard.consistency import programme as programmes
-from steelyard.consistency.programme import InfeasibleError, Programme, Solver, objective, solve
+from steelyard.consistency.programme import InfeasibleError, Programme, Solver, solve
 from steelyard.consistency.pseudo_inertia import IDENTITY, smat
 
 NO_CVXPY = "cvxpy is not installed"
@@ -28,6 +28,16 @@ def programme(seed: int, weight: float, links: int = 2, quadratic: float = 0.0) 
         pull, np.concatenate([np.tile(IDENTITY, links), np.zeros(3)]), upper, np.zeros(2),
         np.zeros((0, size)), np.zeros(0), 0.0, np.zeros((links, 10)),
     )  # fmt: skip
+
+
+def objective(one: Programme, x: np.ndarray) -> float:
+    """Return what a programme minimises, at given unknowns (n,)."""
+    value = float(np.sum((one.rows @ x - one.target) ** 2) + one.pull @ (x - one.pull_to) ** 2)
+    for first, weight, centre in zip(one.bodies, one.weights, one.centres, strict=True):
+        if weight > 0:
+            own = x[first : first + 10]
+            value += 2 * weight * (float(centre @ own) - float(np.linalg.slogdet(smat(own))[1]))
+    return value / 2
 
 
 def with_cvxpy(one: Programme, solver: str, **options: float) -> np.ndarray:
@@ -60,7 +70,7 @@ def with_cvxpy(one: Programme, solver: str, **options: float) -> np.ndarray:
 def test_it_is_solved_as_cvxpy_solves_it(weight, quadratic, solver, options):
     one = programme(3, weight, quadratic=quadratic)
     found, other = solve(one), with_cvxpy(one, solver, **options)
-    assert found.objective == pytest.approx(objective(one, other), rel=1e-6)
+    assert objective(one, found.x) == pytest.approx(objective(one, other), rel=1e-6)
     np.testing.assert_allclose(one.rows @ found.x, one.rows @ other, atol=1e-4 * np.abs(one.rows @ other).max())
 
 
@@ -74,8 +84,8 @@ def test_a_solver_serves_other_targets_and_centres(weight):
     solver = Solver(first)
     before, again, alone = solver.solve(first), solver.solve(other), solve(other)
     np.testing.assert_allclose(again.x, alone.x, atol=1e-5)
-    assert again.objective == pytest.approx(alone.objective, rel=1e-8)
-    np.testing.assert_allclose(again.body_prices, alone.body_prices, rtol=1e-3, atol=1e-6)
+    assert objective(other, again.x) == pytest.approx(objective(other, alone.x), rel=1e-8)
+    np.testing.assert_allclose(again.bound_prices, alone.bound_prices, rtol=1e-3, atol=1e-6)
     assert np.abs(again.x - before.x).max() > 0.1
 
 
@@ -85,7 +95,6 @@ def test_links_stay_bodies_and_friction_stays_positive():
     assert np.linalg.eigvalsh(smat(found.x[:10]))[0] == pytest.approx(0, abs=1e-7)
     assert found.x[-2] == pytest.approx(0, abs=1e-7)
     assert found.bound_prices[1] > 1e-3 > 1e-6 > found.bound_prices[0]
-    assert found.body_prices[0] > 1e-3
 
 
 def test_bounds_that_contradict_each_other_are_recognised():

@@ -66,7 +66,7 @@ def test_a_slow_run_of_the_lwr4_with_its_a_priori_urdf_predicts_a_fast_one(tmp_p
     """Plain least squares: 16.4 %; a slow run does not excite inertias, and the prior fills in."""
     urdf = str(data_folder() / "kuka_lwr4" / "kuka_lwr4.urdf")
     logs = ("kuka_lwr4/measurements_1.npz", "kuka_lwr4/measurements_3.npz")
-    arguments = (logs[0], "--validate", logs[1], "--torque", "joint", "--inertia-source", "cad")
+    arguments = (logs[0], "--validate", logs[1], "--plain", "--torque", "joint", "--inertia-source", "cad")
     result = identified(tmp_path, urdf, "kuka_lwr4", *arguments)
     consistent, free = errors(result)
     assert consistent <= 5.5

@@ -84,17 +84,11 @@ class Solution:
 
     Attributes:
         x: The unknowns (n,).
-        objective: What was minimised.
         bound_prices: Multiplier of every inequality (m,); above 0 where it is active.
-        body_prices: Largest eigenvalue of the multiplier of each link's margin; above 0 where it is active.
-        seconds: Time in the solver.
     """
 
     x: np.ndarray
-    objective: float
     bound_prices: np.ndarray
-    body_prices: np.ndarray
-    seconds: float
 
 
 def _lifted_rows() -> tuple[np.ndarray, np.ndarray]:
@@ -146,8 +140,7 @@ class Solver:
                 self._attempts[k] = _Attempt(scaled, looser * self._tolerance, self._refined or k > 0)
             solution, status = self._attempts[k].solve(_scaled(programme, scale))
             if solution is not None:
-                prices = solution.bound_prices / scale**2, solution.body_prices / scale**2
-                return Solution(solution.x, objective(programme, solution.x), *prices, solution.seconds)
+                return replace(solution, bound_prices=solution.bound_prices / scale**2)
         if "Infeasible" in status:
             raise InfeasibleError
         raise EstimateError(
@@ -221,11 +214,8 @@ class _Attempt:
         status = str(found.status)
         if status not in _SOLVED:
             return None, status
-        z = np.array(found.z)[data + equal :]
-        multipliers = z[bounds : bounds + 10 * len(programme.bodies)].reshape(-1, 10)
-        prices = np.array([np.linalg.eigvalsh(smat(one)).max() for one in multipliers])
-        x = start + np.array(found.x)[:size]
-        return Solution(x, float("nan"), z[:bounds], prices, float(found.solve_time)), status
+        prices = np.array(found.z)[data + equal : data + equal + bounds]
+        return Solution(start + np.array(found.x)[:size], prices), status
 
     def _solved(self, linear: np.ndarray, right: np.ndarray) -> Any:
         if self._solver is None:
@@ -260,16 +250,6 @@ class _Attempt:
             yield {first: -np.eye(10)}, clarabel.PSDTriangleConeT(4)
         for place, k in enumerate(self._lifted):
             yield from _log_det_cones(programme.bodies[k], size + data + 14 * place)
-
-
-def objective(programme: Programme, x: np.ndarray) -> float:
-    """Return what a programme minimises, at given unknowns (n,)."""
-    value = float(np.sum((programme.rows @ x - programme.target) ** 2) + programme.pull @ (x - programme.pull_to) ** 2)
-    for first, weight, centre in zip(programme.bodies, programme.weights, programme.centres, strict=True):
-        if weight > 0:
-            own = x[first : first + 10]
-            value += 2 * weight * (float(centre @ own) - float(np.linalg.slogdet(smat(own))[1]))
-    return value / 2
 
 
 def smallest_eigenvalues(programme: Programme, x: np.ndarray) -> np.ndarray:

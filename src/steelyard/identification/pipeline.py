@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ..judge import (
     combined,
     disagreement,
     estimate_bias,
-    evaluate,
+    evaluate_each,
     joint_tests,
     plausibility,
     recordings_agree,
@@ -56,6 +57,9 @@ from .run_files import RunLike, load_run
 from .selection import Selection, SelectionStep, select_effects
 from .settings import FACTOR_METHODS, Settings
 from .widened import state_sums, widening_of
+
+if TYPE_CHECKING:
+    from ..consistency import StandardParameters
 
 
 def identify(
@@ -213,7 +217,7 @@ def _cautions(found: Identification, unseen: Sequence[RowSource], fit: ArmFit, s
     """Return what the grade has to weigh beside errors and tests."""
 
     def error(estimate: Estimate) -> Evaluation:
-        return _error(unseen, estimate, fit, settings, silent, decimated=False)
+        return _errors(unseen, [estimate], fit, settings, silent, [False])[0]
 
     plain_error = None if fit.plain is None else error(fit.plain)
     cause = None
@@ -245,14 +249,12 @@ def _examined(
         fit.estimate, settings.reduction, protected, left_out=left_out,
         hold=f"{differs.text}: no parameter is left out" if differs else "",
     )  # fmt: skip
-    fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
-    unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
-    of_all = unseen_error
-    if reduction.estimate is not fit.estimate:
-        of_all = _error(unseen, fit.estimate, fit, settings, silent, decimated=False)
+    (fitted,) = _errors(sources, [reduction.estimate], fit, settings, stage("judging the fit"))
     stage("making it consistent")
     standard, note = consistent_parameters(equations, fit.of_links, settings, left_out)
-    standard_error = None if standard is None else _error(unseen, standard.base, fit, settings, silent)
+    unseen_error, of_all, standard_error = _unseen_errors(
+        unseen, reduction.estimate, standard, fit, settings, stage("judging unseen motion")
+    )
     rows = sources if fit.robust is None else fit.robust.sources
     states = state_sums(fit, equations, fitted.extent, settings)
     tests = _tests(rows, reduction.estimate, fit, stage("testing residuals"), states)
@@ -278,20 +280,40 @@ def _left_out(fit: ArmFit, equations: Equations) -> LeftOutBlocks:
     return LeftOutBlocks(fit.observations, fit.used, weights, columns, lambda factor: kinds[factor.joint])
 
 
-def _error(
-    sources: Sequence[RowSource],
-    estimate: Estimate,
+def _unseen_errors(
+    unseen: Sequence[RowSource],
+    essential: Estimate,
+    standard: StandardParameters | None,
     fit: ArmFit,
     settings: Settings,
     progress: Progress,
-    *,
-    decimated: bool = True,
-) -> Evaluation:
+) -> tuple[Evaluation, Evaluation, Evaluation | None]:
+    """Return the errors of essential, of all and of consistent parameters on unseen recordings, in one pass."""
+    wanted = [(essential, True)]
+    if fit.estimate is not essential:
+        wanted.append((fit.estimate, False))
+    if standard is not None:
+        wanted.append((standard.base, True))
+    estimates, decimated = zip(*wanted, strict=True)
+    errors = _errors(unseen, estimates, fit, settings, progress, decimated)
+    of_all = errors[0] if fit.estimate is essential else errors[1]
+    return errors[0], of_all, None if standard is None else errors[-1]
+
+
+def _errors(
+    sources: Sequence[RowSource],
+    estimates: Sequence[Estimate],
+    fit: ArmFit,
+    settings: Settings,
+    progress: Progress,
+    decimated: Sequence[bool] = (True,),
+) -> list[Evaluation]:
+    """Return the errors of estimates on recordings together; with ``decimated``, those of decimated rows too."""
     found = []
     for done, source in enumerate(sources, 1):
-        found.append(evaluate(source, estimate, fit.noise, settings.evaluation_cutoff, decimated=decimated))
+        found.append(evaluate_each(source, estimates, fit.noise, settings.evaluation_cutoff, decimated))
         progress(done, len(sources))
-    return combined(found)
+    return [combined(of_one) for of_one in zip(*found, strict=True)]
 
 
 def _tests(

@@ -63,6 +63,7 @@ from .residuals import residuals_of as residuals_of
 from .residuals import unit_of as unit_of
 from .validation import DEFAULT_CUTOFF as DEFAULT_CUTOFF
 from .validation import evaluate as evaluate
+from .validation import evaluate_each as evaluate_each
 from .validation import filtered_torques as filtered_torques
 from .validation import predictor as predictor
 from .whiteness import DurbinWatson as DurbinWatson

@@ -38,8 +38,11 @@ from .delay_trial import system_of_factors, system_of_rows
 LOWER = 0.8
 """Cut-off of the second filter over that of the first: it takes about twice as much of the motion."""
 
-MOST_SAMPLES = 20_000
-"""Samples of each recording that are refitted: a bias and a delay show in them, whatever its length."""
+REFITTED = 20.0
+"""Seconds of each recording that are refitted: a bias and a delay show in them, whatever its length."""
+
+_SAMPLES = 10_000, 20_000
+"""Samples of them, at least (of a slow log, seconds hold few) and at most (of a fast one, neighbours say the same)."""
 
 WORTH_NAMING = 0.5
 """Bias above this part of sigma is named: a 95 % interval then covers about 92 %."""
@@ -150,8 +153,9 @@ class _Refits:
         if used is None:
             used = reduce_rows(sources, whitening, blocks=1)
         self.whole = self.before = system_of_factors(used, estimate.columns, estimate.weights)
-        if any(recording.samples > MOST_SAMPLES for recording in recordings):
-            self._recordings = [busiest_part(recording, MOST_SAMPLES) for recording in recordings]
+        most = int(np.clip(REFITTED * sources[0].resolved.rate, *_SAMPLES))
+        if any(recording.samples > most for recording in recordings):
+            self._recordings = [busiest_part(recording, most) for recording in recordings]
             self.sources = self._changed(lambda recording, source: recording)
             self.before = self._system(self.sources)
 

@@ -157,15 +157,24 @@ class BinNoise:
     serial: SerialCorrelation
 
 
-def wald_test(residual: np.ndarray, base: np.ndarray, columns: np.ndarray, noise: BinNoise) -> BinTest | None:
+def wald_test(
+    residual: np.ndarray, base: np.ndarray, columns: np.ndarray, noise: BinNoise, least: float = 0.0
+) -> BinTest | None:
     """Test whether residuals e (n,) have a part along columns (n, m) beyond an orthonormal base (n, k).
 
     With Q an orthonormal basis of what the columns add, ``t = Q^T e`` has the covariance ``V = s^2 Q^T D C D Q``,
     where D holds the noise's size and C its correlation matrix, run by run, and ``F = t^T V^-1 t / d``. Means are those
     of least squares, so that a pattern that is not quite a step costs nothing but a little power.
 
+    Args:
+        residual: The residuals.
+        base: What has been fitted before.
+        columns: What is tested.
+        noise: What is known of the residuals' noise.
+        least: Share of the residuals' variance below which a part is not worth a test.
+
     Returns:
-        The test, or None if the columns add nothing to the base or the samples are too few for it.
+        The test, or None if the columns add nothing to the base, the samples are too few for it or the part is small.
     """
     extra = columns - base @ (base.T @ columns)
     left_vectors, sizes, _ = linalg.svd(extra, full_matrices=False)
@@ -175,6 +184,8 @@ def wald_test(residual: np.ndarray, base: np.ndarray, columns: np.ndarray, noise
     if added.shape[1] == 0 or len(residual) < 3 * basis.shape[1] or left @ left <= 1e-20 * (residual @ residual):
         return None
     along, count = added.T @ residual, added.shape[1]
+    if along @ along < least * (residual @ residual):  # what chance explains is still to be taken off
+        return None
     covariance, effective = _covariance_along(left, basis, count, noise)
     f, p = _wald(along, covariance, effective - basis.shape[1])
     for _ in range(_ITERATIONS):

@@ -82,7 +82,7 @@ class PatternSearch:
 
     def _constant(self) -> tuple[str, None, BinTest, np.ndarray] | None:
         ones = np.ones((len(self.residual), 1))
-        test = wald_test(self.residual, self._base, ones, self._noise)
+        test = wald_test(self.residual, self._base, ones, self._noise, LEAST_SHARE)
         # Found or not, all other tests are about differences from the mean.
         self._base = ones / np.sqrt(len(ones))
         self.left = self.residual - self.residual.mean()
@@ -95,7 +95,7 @@ class PatternSearch:
             extra = direction - base @ (base.T @ direction)
             size = float(np.linalg.norm(extra))
             base = np.column_stack([base, extra / size]) if size > 1e-6 * np.sqrt(len(extra)) else base
-        test = wald_test(self.residual, base, bins.columns(), self._noise)
+        test = wald_test(self.residual, base, bins.columns(), self._noise, LEAST_SHARE)
         return test, self.residual - base @ (base.T @ self.residual)
 
     def _holds(self, test: BinTest) -> bool:

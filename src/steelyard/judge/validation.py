@@ -8,7 +8,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -64,22 +64,45 @@ def evaluate(
     Raises:
         EstimateError: If no segment is long enough for the filter.
     """
+    return evaluate_each(source, [estimate], noise, cutoff, [decimated])[0]
+
+
+def evaluate_each(
+    source: RowSource,
+    estimates: Sequence[Estimate],
+    noise: NoiseModel | None,
+    cutoff: float | None,
+    decimated: Sequence[bool],
+) -> list[Evaluation]:
+    """Validate estimates on a recording as :func:`evaluate` does, in one pass over it at the full rate."""
     if cutoff is None:
         cutoff = source.resolved.cutoff or DEFAULT_CUTOFF
     low = evaluation_filter(source.resolved.rate, cutoff)
-    torque = _TorqueSums(source, low)
-    for filtered in filtered_torques(source, estimate, low, torque.see):
-        torque.add(filtered)
-    if not torque.samples:
+    torques = [_TorqueSums(source, low) for _ in estimates]
+
+    def see(block: PreparedBlock) -> None:
+        for torque in torques:
+            torque.see(block)
+
+    for each in _filtered_of_each(source, estimates, low, see):
+        for torque, filtered in zip(torques, each, strict=True):
+            torque.add(filtered)
+    if not torques[0].samples:
         raise EstimateError(
-            f"recording '{source.label}': none of its {torque.segments} segments is long enough for an evaluation "
+            f"recording '{source.label}': none of its {torques[0].segments} segments is long enough for an evaluation "
             f"filter of {cutoff:.3g} Hz; judge by a longer recording (--validate), or raise a low cut-off with "
             "--evaluation-cutoff"
         )
-    residual = _ResidualSums(source)
-    if decimated:
-        for found in residuals_of(source, estimate, noise):
-            residual.add(found)
+    found = []
+    for estimate, torque, also in zip(estimates, torques, decimated, strict=True):
+        residual = _ResidualSums(source)
+        for run in residuals_of(source, estimate, noise) if also else ():
+            residual.add(run)
+        found.append(_evaluation(source, cutoff, torque, residual))
+    return found
+
+
+def _evaluation(source: RowSource, cutoff: float, torque: _TorqueSums, residual: _ResidualSums) -> Evaluation:
     equations = source.equations
     assert torque.extent is not None  # there are samples
     speeds = torque.extent.speed_max[equations.joint_index].tolist()
@@ -128,25 +151,34 @@ def filtered_torques(
         low: The filter.
         see: Called with every block of the motion before it is filtered.
     """
+    for (filtered,) in _filtered_of_each(source, [estimate], low, see):
+        yield filtered
+
+
+def _filtered_of_each(
+    source: RowSource, estimates: Sequence[Estimate], low: LowPass, see: Callable[[PreparedBlock], None]
+) -> Iterator[list[FilteredTorques]]:
+    """Yield the torques of :func:`filtered_torques` for several estimates, which share what was measured."""
     equations = source.equations
-    predict, values = predictor(equations, source.loaded), estimate.full_values(equations.names)
+    predict, values = predictor(equations, source.loaded), [one.full_values(equations.names) for one in estimates]
     segment: SegmentFilter | None = None
     number = -1
 
-    def ready(columns: np.ndarray | None) -> Iterator[FilteredTorques]:
+    def ready(columns: np.ndarray | None) -> Iterator[list[FilteredTorques]]:
         if columns is not None:
-            measured, predicted, moving, raw = np.split(columns[:-1], 4)
-            yield FilteredTorques(number, columns[-1], measured, predicted, moving > 0, raw)
+            measured, *predicted, moves, raw = np.split(columns[:-1], len(values) + 3)
+            moving = moves > 0
+            yield [FilteredTorques(number, columns[-1], measured, one, moving, raw) for one in predicted]
 
     for block in prepared_blocks(source, rests=True):
         see(block)
         if block.starts or segment is None:
             yield from ready(None if segment is None else segment.flush())
             segment, number = SegmentFilter(low), number + 1
-        (torque,) = predict(*block.motion, values)
+        torques = [predict(*block.motion, one)[0] for one in values]
         moving = block.moving[equations.joint_index].astype(float)
         others = np.concatenate([moving, block.y, block.time[None]])
-        yield from ready(segment.push(np.concatenate([block.y, torque]), others))
+        yield from ready(segment.push(np.concatenate([block.y, *torques]), others))
     yield from ready(None if segment is None else segment.flush())
 
 

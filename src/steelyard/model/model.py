@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -275,16 +276,16 @@ def refuse_history(model: Model, where: str) -> None:
         >>> from steelyard.model import refuse_history
         >>> refuse_history(steelyard.build_model("scara_2r"), "a filter")
     """
-    for effect in model.effects:
-        if EFFECTS[effect].has_memory:
+    for effect in (EFFECTS[name] for name in model.effects):
+        if effect.has_memory or effect.needs_temperature:
+            what = "has a state" if effect.has_memory else "depends on recorded temperatures"
             raise ModelError(
-                f"effect '{effect}' ({EFFECTS[effect].summary}) has a state, which {where} cannot have; leave it out"
+                f"effect '{effect.name}' ({effect.summary}) {what}, which {where} cannot have; leave it out"
             )
-        if EFFECTS[effect].needs_temperature:
-            raise ModelError(
-                f"effect '{effect}' ({EFFECTS[effect].summary}) depends on recorded temperatures, which {where} cannot "
-                "have; leave it out"
-            )
+
+
+_RECENT: deque[Model] = deque(maxlen=8)
+"""The last models, with symbols and regressor: of an arm that is identified again nothing is derived twice."""
 
 
 def build_model(
@@ -320,7 +321,11 @@ def build_model(
         raise ModelError("a payload is an inertia: add 'inertia' to the effects, or choose payload 'none'")
     in_order = tuple(effect for effect in EFFECTS if effect in chosen)
     friction = robot.friction if friction is None else friction
-    return Model(robot, in_order, measured, payload, float(sign_width), friction, joints_of)  # type: ignore[arg-type]
+    model = Model(robot, in_order, measured, payload, float(sign_width), friction, joints_of)  # type: ignore[arg-type]
+    known = next((one for one in tuple(_RECENT) if one == model), None)
+    if known is None:
+        _RECENT.append(model)
+    return known or model
 
 
 def _default_effects(robot: Robot, measured: str) -> tuple[str, ...]:

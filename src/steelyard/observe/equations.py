@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -181,11 +182,24 @@ def equations_of(
         base: Its base parameters, if they are known.
         without: Equations (torque kind, joint) to leave out: their torque was not measured.
     """
-    base = base_parameters(model) if base is None else base
-    names = tuple(model.names[column] for column in base.base_columns)
     rows = tuple(row for row in model.rows if row not in without)
-    matrix = _base_columns(model, base, model.regressor, rows)
-    return Equations(model, base, rows, _nonzero(matrix, names), names)
+    if base is not None:
+        return _equations(model, base, rows)
+    for known in tuple(_RECENT):
+        if known.model is model and known.kinds_joints == rows:
+            return known
+    found = _equations(model, base_parameters(model), rows)
+    _RECENT.append(found)
+    return found
+
+
+def _equations(model: Model, base: BaseParameters, rows: tuple[tuple[str, str], ...]) -> Equations:
+    names = tuple(model.names[column] for column in base.base_columns)
+    return Equations(model, base, rows, _nonzero(_base_columns(model, base, model.regressor, rows), names), names)
+
+
+_RECENT: deque[Equations] = deque(maxlen=8)
+"""The last equations: with an arm that is identified again, compiled rows are at hand."""
 
 
 def _base_columns(

@@ -139,18 +139,18 @@ def merged_triangle(
         raise ObservationError(f"column '{repeated}' is named twice; name each column once")
     stack = RowStack(len(columns) + 1)
     count = 0
+    places: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}  # many factors have the same columns
     for factor in factors:
-        stack.push(_aligned(factor, place) * _weight(factor, weights))
+        if factor.columns not in places:
+            known = [k for k, name in enumerate(factor.columns) if name in place]
+            own, common = [*known, -1], [*(place[factor.columns[k]] for k in known), -1]
+            places[factor.columns] = np.array(own), np.array(common)
+        own, common = places[factor.columns]
+        rows = np.zeros((len(factor.triangle), len(columns) + 1))
+        rows[:, common] = factor.triangle[:, own] * _weight(factor, weights)
+        stack.push(rows)
         count += factor.rows
     return stack.triangle(), count
-
-
-def _aligned(factor: Factor, place: dict[str, int]) -> np.ndarray:
-    rows = np.zeros((len(factor.triangle), len(place) + 1))
-    known = [k for k, name in enumerate(factor.columns) if name in place]
-    rows[:, [place[factor.columns[k]] for k in known]] = factor.triangle[:, known]
-    rows[:, -1] = factor.triangle[:, -1]
-    return rows
 
 
 def _weight(factor: Factor, weights: Callable[[Factor], float] | None) -> float:
