@@ -13,10 +13,10 @@ from steelyard.cli import main
 from steelyard.identification import Diagnosed, Settings, check_model, diagnose, identify, save_run
 from steelyard.identification.diagnosis import _beyond_effort, _without_feigned_delays
 from steelyard.identification.hypotheses import _Fit
-from steelyard.identification.mounting import _GravityFits, refuse_removed_gravity
+from steelyard.identification.mounting import _GravityFits, _relative_residual, refuse_removed_gravity
 from steelyard.judge import Plausibility
 from steelyard.model import build_model
-from steelyard.observe import Preparation, equations_of, resolve_preparation
+from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import Robot, load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
@@ -168,6 +168,26 @@ def test_another_model_is_fitted_only_where_a_short_look_leaves_gravity_in_doubt
     resolved = resolve_preparation(Preparation(), [recording])
     refuse_removed_gravity(equations_of(build_model(arm)), [("log", recording)], resolved)
     assert bool(fitted) == fits_another_model
+
+
+@pytest.mark.parametrize(
+    ("gravity", "effects"),
+    [
+        ((0.0, 0.0, -9.81), None),
+        ((9.81, 0.0, 0.0), None),
+        ((0.0, 0.0, 0.0), None),
+        ((0.0, 4.0, 5.0), None),
+        ((0.0, 0.0, -9.81), ["+Fgm"]),  # friction in proportion to the load is written with the model's own gravity
+    ],
+)
+def test_rows_with_gravity_apart_fit_as_a_model_of_that_gravity_does(effects, gravity):
+    recording = recorded(0)
+    model, resolved = build_model(ARM, effects), resolve_preparation(Preparation(), [recording])
+    fits = _GravityFits(equations_of(model), [("log", recording)], resolved, 1)
+    turned = equations_of(replace(model, robot=model.robot.with_gravity(gravity)))
+    rows = reduce_rows([row_source(recording, turned, resolved, "log")], blocks=1)
+    # Samples near standstill are bridged in pieces that fit the cache, whose length depends on the columns.
+    assert fits.of(gravity).residual == pytest.approx(_relative_residual(rows, turned.names), rel=2e-3)
 
 
 def test_identify_refuses_torques_without_gravity_in_the_words_of_check(tmp_path, capsys):

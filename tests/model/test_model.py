@@ -214,3 +214,13 @@ def test_default_friction_is_on_the_side_that_the_torques_feel(own, measured, ef
     robot = replace(robot, defaults=replace(robot.defaults, effects=own))
     assert build_model(robot, measured=measured).effects == effects
     assert build_model(robot, own, measured).effects == tuple(effect for effect in EFFECTS if effect in own)
+
+
+def test_an_equal_model_is_found_again_but_not_that_of_another_file():
+    robot = load_robot("scara_2r")
+    assert build_model(replace(robot)) is build_model(robot)
+    assert build_model(robot, sign_width=0.123) is not build_model(robot)
+    assert build_model(robot.with_gravity((0.0, -9.81, 0.0))) is not build_model(robot)
+    copied = build_model(replace(robot, file="copy.toml"))
+    assert copied == build_model(robot)
+    assert copied.robot.file == "copy.toml"

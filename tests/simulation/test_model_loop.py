@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import replace
 
 import numpy as np
@@ -93,23 +92,20 @@ def test_a_compiled_step_is_used_again_until_friction_outgrows_it():
     np.testing.assert_array_equal(late, ModelLoop(model, experiment).run(rubbing, reference(PATH)).q)
 
 
-def test_loops_around_one_model_share_what_is_compiled_as_long_as_it_lives(monkeypatch):
+def test_loops_around_equal_models_share_what_is_compiled(monkeypatch):
     made = []
     monkeypatch.setattr(model_loop, "CompiledStep", lambda loop: made.append(loop) or CompiledStep(loop))
-    experiment = replace(EXPERIMENT, sign_width=None)
-    model = build_model(load_robot("scara_2r"))
-    truth = true_values(simulate(load_robot("scara_2r"), PATH, experiment), model)
+    experiment = replace(EXPERIMENT, sign_width=None, bandwidth=4.75)  # of no other test
+    robot = load_robot("scara_2r")
+    model, equal = build_model(robot), replace(build_model(robot))
+    assert equal is not model
+    truth = true_values(simulate(robot, PATH, experiment), model)
     first = ModelLoop(model, experiment).run(truth, reference(PATH)).q
-    np.testing.assert_array_equal(ModelLoop(model, experiment).run(truth, reference(PATH)).q, first)
+    np.testing.assert_array_equal(ModelLoop(equal, experiment).run(truth, reference(PATH)).q, first)
     ModelLoop(model, experiment).run(1.01 * truth, reference(PATH))
     assert len(made) == 1
     ModelLoop(model, replace(experiment, kp=(200, 6))).run(truth, reference(PATH))
     assert len(made) == 2
-    key = id(model)
-    assert key in model_loop._COMPILED
-    del model
-    gc.collect()
-    assert key not in model_loop._COMPILED
 
 
 def test_a_disturbance_pushes_the_arm_and_the_controller_holds_against_it():

@@ -2,29 +2,38 @@
 
 Gravity enters the equations linearly, but multiplied by the first moments: it cannot be estimated beside them by linear
 least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits
-show it. Where friction is most of the torque, residuals of torques without gravity are not that much larger: no
-gravity at all, a model with fewer parameters, is also taken where it is likelier in nearly every block of time.
+show it; rows are reduced once for all, with columns of what each component of gravity adds. Where friction is most of
+the torque, residuals of torques without gravity are not that much larger: no gravity at all, a model with fewer
+parameters, is also taken where it is likelier in nearly every block of time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
+import casadi as ca
 import numpy as np
 
 from ..errors import EstimateError, ObservationError
 from ..estimate import stacked_system, weighted
+from ..lazy import recent
+from ..model import Model
+from ..model.terms import MotionSymbols
 from ..observe import (
     Equations,
+    Factor,
     Observations,
     ResolvedPreparation,
     RowBlock,
     RowSource,
     busiest_part,
-    equations_of,
+    merged_triangle,
+    nonzero_columns,
     reduce_rows,
 )
+from ..robot.placement import Vector3
 from ..verdict import Reason
 from .inputs import Labelled, sources_of
 
@@ -45,6 +54,8 @@ REMOVED = "removed"
 """Stands for torques from which the controller has removed gravity."""
 
 _NONE = (0.0, 0.0, 0.0)
+_ASKEW = (5.0, 6.0, 6.0)
+_UNITS: tuple[Vector3, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 _BLOCKS = 16
 _AXES = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
 
@@ -199,6 +210,43 @@ class _AtDecimatedMotion:
         return self._compiled.function(*given, *(np.zeros((rows, samples)) for rows in self._inputs[len(given) :]))
 
 
+@dataclass(frozen=True, eq=False)
+class _GravityApart(Equations):
+    """Equations with standard parameters of an arm without gravity, and columns of what each component of it adds."""
+
+    def regressor(self, loaded: bool) -> ca.SX:
+        """Return the regressor in symbols: columns of all parameters, then those of masses by component (E, c)."""
+        model, motion = self.model, self.model.motion
+        loaded = loaded or model.payload == "none"
+        rows = [model.rows.index(row) for row in self.kinds_joints]
+        at_rest = replace(motion, qd=ca.SX.zeros(*motion.qd.shape), qdd=ca.SX.zeros(*motion.qdd.shape))
+        whole, massive = _in_gravity(model, _NONE, motion, loaded), _massive(model)
+        if model.dependent_effects:  # friction that grows with the load does so under the gravity of the model
+            others = [k for k, one in enumerate(model.parameters) if one.effect not in MASSIVE]
+            whole[:, others] = _in_gravity(model, model.robot.gravity, motion, loaded)[:, others]
+        parts = [_in_gravity(model, unit, at_rest, loaded)[:, massive] for unit in _UNITS]
+        return ca.sparsify(ca.horzcat(whole, *parts)[rows, :])
+
+
+def _in_gravity(model: Model, gravity: Vector3, motion: MotionSymbols, loaded: bool) -> ca.SX:
+    turned = replace(model, robot=model.robot.with_gravity(gravity))
+    return turned.regressor_of(turned.terms_in(motion), loaded=loaded)
+
+
+def _massive(model: Model) -> list[int]:
+    """Return the columns of parameters that gravity pulls at: masses and first moments."""
+    return [k for k, one in enumerate(model.parameters) if one.effect in MASSIVE and one.symbol[0] == "M"]
+
+
+@recent(4)
+def _gravity_apart(equations: Equations) -> _GravityApart:
+    """Return such equations of a model."""
+    model = equations.model
+    names = model.names + tuple(f"{model.names[c]} {'xyz'[k]}" for k in range(3) for c in _massive(model))
+    found = _GravityApart(model, equations.base, equations.kinds_joints, (), names)
+    return replace(found, columns=nonzero_columns(found.regressor(loaded=True), names))
+
+
 class _GravityFits:
     """Fits of the busiest parts of recordings with gravity as it may be."""
 
@@ -207,17 +255,38 @@ class _GravityFits:
     ) -> None:
         self._equations, self._resolved, self._threads = equations, resolved, threads
         self._recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
-        self._known: dict[tuple[float, float, float], _GravityFit] = {}
+        self._known: dict[Vector3, _GravityFit] = {}
 
-    def of(self, gravity: tuple[float, float, float]) -> _GravityFit:
+    @cached_property
+    def _blocks(self) -> Observations:
+        """Factors of blocks of time, the part of each component of gravity apart."""
+        sources = sources_of(self._recordings, _gravity_apart(self._equations), self._resolved)
+        return reduce_rows(sources, blocks=_BLOCKS, threads=self._threads)
+
+    @cached_property
+    def _whole(self) -> Observations:
+        """Factors of whole recordings."""
+        groups: dict[tuple[str, str, str], list[Factor]] = {}
+        for factor in self._blocks.factors:
+            groups.setdefault((factor.recording, factor.kind, factor.joint), []).append(factor)
+        found = []
+        for factors in groups.values():
+            triangle, rows = merged_triangle(factors, factors[0].columns)
+            found.append(replace(factors[0], triangle=triangle, rows=rows))
+        return replace(self._blocks, factors=tuple(found))
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        """Parameters that these motions tell apart, whatever the direction of gravity."""
+        askew = _under_gravity(self._whole, self._equations.model.names, _ASKEW)
+        return stacked_system(askew, self._equations.model.names).columns
+
+    def of(self, gravity: Vector3) -> _GravityFit:
         """Return the fit with a gravity."""
         if gravity not in self._known:
-            model = replace(self._equations.model, robot=self._equations.model.robot.with_gravity(gravity))
-            turned = equations_of(model, without=set(self._equations.model.rows) - set(self._equations.kinds_joints))
-            sources = sources_of(self._recordings, turned, self._resolved)
-            self._known[gravity] = _GravityFit(
-                reduce_rows(sources, blocks=_BLOCKS, threads=self._threads), turned.names
-            )
+            whole = _under_gravity(self._whole, self._names, gravity)
+            blocks = partial(_under_gravity, self._blocks, self._names, gravity)
+            self._known[gravity] = _GravityFit(_relative_residual(whole, self._names), blocks, self._names)
         return self._known[gravity]
 
     def best(self) -> Mounting | None:
@@ -250,16 +319,19 @@ class _GravityFits:
         return found if certain else None
 
 
+@dataclass(frozen=True, eq=False)
 class _GravityFit:
     """Weighted least squares with one gravity.
 
     Attributes:
         residual: Rms of the residuals over that of the torques, all joints alike.
+        blocks: Returns the factors of blocks of time.
+        names: The parameters.
     """
 
-    def __init__(self, observations: Observations, names: Sequence[str]) -> None:
-        self._observations, self._names = observations, names
-        self.residual = _relative_residual(observations, names)
+    residual: float
+    blocks: Callable[[], Observations]
+    names: Sequence[str]
 
     def likelier(self, other: _GravityFit) -> float:
         """Return by how many standard errors over blocks this fit is likelier than another (Vuong's test)."""
@@ -270,8 +342,9 @@ class _GravityFit:
 
     def _by_block(self) -> dict[tuple[str, int], float]:
         """Return the log-likelihood of every block of time of every recording, each equation with its own noise."""
-        factors = self._observations.factors
-        estimate = weighted(self._observations, stacked_system(self._observations, self._names).columns)
+        observations = self.blocks()
+        factors = observations.factors
+        estimate = weighted(observations, stacked_system(observations, self.names).columns)
         errors, sums = [], dict[tuple[str, str, str], list[float]]()
         for one in factors:
             rest = one.triangle[:, -1] - one.triangle[:, :-1] @ estimate.full_values(one.columns)
@@ -286,6 +359,26 @@ class _GravityFit:
             place = (one.recording, one.block)
             found[place] = found.get(place, 0.0) - one.rows * np.log(variance) / 2 - error / (2 * variance)
         return found
+
+
+def _under_gravity(apart: Observations, names: Sequence[str], gravity: Vector3) -> Observations:
+    """Return factors with the parts of gravity added to the columns of the parameters that they belong to."""
+    sizes, onto = {"": 1.0, **dict(zip("xyz", gravity, strict=True))}, dict[tuple[str, ...], tuple]()
+    found = []
+    for factor in apart.factors:
+        if factor.columns not in onto:
+            parts = [column.partition(" ")[::2] for column in factor.columns]
+            present = {name for name, _ in parts}
+            own = tuple(name for name in names if name in present)
+            matrix = np.zeros((len(parts) + 1, len(own) + 1))
+            matrix[-1, -1] = 1.0
+            for row, (name, component) in enumerate(parts):
+                if name in own:
+                    matrix[row, own.index(name)] = sizes[component]
+            onto[factor.columns] = own, matrix
+        own, matrix = onto[factor.columns]
+        found.append(replace(factor, columns=own, triangle=factor.triangle @ matrix))
+    return replace(apart, factors=tuple(found))
 
 
 def _relative_residual(observations: Observations, names: Sequence[str]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ import casadi as ca
 
 from ..effects import EFFECTS, SETUP_ERRORS, FrictionConstants, other_side
 from ..errors import ModelError, nearest_match
+from ..lazy import recent
 from ..physics import motion_symbols
 from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
 from ..robot.balancers import Balancer
@@ -284,10 +284,6 @@ def refuse_history(model: Model, where: str) -> None:
             )
 
 
-_RECENT: deque[Model] = deque(maxlen=8)
-"""The last models, with symbols and regressor: of an arm that is identified again nothing is derived twice."""
-
-
 def build_model(
     robot: AnyRobot,
     effects: Iterable[str] | None = None,
@@ -322,10 +318,14 @@ def build_model(
     in_order = tuple(effect for effect in EFFECTS if effect in chosen)
     friction = robot.friction if friction is None else friction
     model = Model(robot, in_order, measured, payload, float(sign_width), friction, joints_of)  # type: ignore[arg-type]
-    known = next((one for one in tuple(_RECENT) if one == model), None)
-    if known is None:
-        _RECENT.append(model)
-    return known or model
+    return _known(model, robot.file)
+
+
+@recent(8)
+def _known(model: Model, file: str) -> Model:
+    """Return an equal model of the same file, which has its symbols and regressor already, or this one."""
+    del file  # robots of other files may be equal
+    return model
 
 
 def _default_effects(robot: Robot, measured: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from .equations import Equations as Equations
 from .equations import channel_of as channel_of
 from .equations import equations_of as equations_of
 from .equations import is_recorded as is_recorded
+from .equations import nonzero_columns as nonzero_columns
 from .factor import Factor as Factor
 from .factor import RowStack as RowStack
 from .factor import merged_triangle as merged_triangle

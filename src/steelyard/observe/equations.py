@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..errors import ObservationError
 from ..kernel import BatchFunction, compile_batch
+from ..lazy import recent
 from ..model import BaseParameters, Model, base_parameters, change_columns, change_inputs
 from ..recording import Recording, TorqueChannel
 from ..robot import INERTIAL_NAMES, Robot
@@ -77,7 +77,7 @@ class Equations:
         """
         names = (*self.base_names, *constants)
         found = replace(self, names=names, constants=tuple(constants), values=MappingProxyType(dict(values)))
-        return replace(found, columns=_nonzero(found.regressor(loaded=True), names))
+        return replace(found, columns=nonzero_columns(found.regressor(loaded=True), names))
 
     @property
     def base_names(self) -> tuple[str, ...]:
@@ -183,23 +183,21 @@ def equations_of(
         without: Equations (torque kind, joint) to leave out: their torque was not measured.
     """
     rows = tuple(row for row in model.rows if row not in without)
-    if base is not None:
-        return _equations(model, base, rows)
-    for known in tuple(_RECENT):
-        if known.model is model and known.kinds_joints == rows:
-            return known
-    found = _equations(model, base_parameters(model), rows)
-    _RECENT.append(found)
-    return found
+    return _own_equations(model, model.robot.file, rows) if base is None else _equations(model, base, rows)
+
+
+@recent(8)
+def _own_equations(model: Model, file: str, rows: tuple[tuple[str, str], ...]) -> Equations:
+    """Return the equations with the model's own base parameters; with them, compiled rows are found again."""
+    del file  # robots of other files may be equal
+    return _equations(model, base_parameters(model), rows)
 
 
 def _equations(model: Model, base: BaseParameters, rows: tuple[tuple[str, str], ...]) -> Equations:
     names = tuple(model.names[column] for column in base.base_columns)
-    return Equations(model, base, rows, _nonzero(_base_columns(model, base, model.regressor, rows), names), names)
-
-
-_RECENT: deque[Equations] = deque(maxlen=8)
-"""The last equations: with an arm that is identified again, compiled rows are at hand."""
+    return Equations(
+        model, base, rows, nonzero_columns(_base_columns(model, base, model.regressor, rows), names), names
+    )
 
 
 def _base_columns(
@@ -209,7 +207,7 @@ def _base_columns(
     return ca.sparsify(matrix[[model.rows.index(row) for row in rows], list(base.base_columns)])
 
 
-def _nonzero(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def nonzero_columns(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Return for each row of the matrix the names of its structural non-zeros."""
     rows, columns = matrix.sparsity().get_triplet()
     nonzero: list[list[str]] = [[] for _ in range(matrix.shape[0])]
@@ -220,7 +218,7 @@ def _nonzero(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ..
 
 def _compiled(equations: Equations, *, loaded: bool) -> CompiledRows:
     matrix, inputs = ca.cse(equations.regressor(loaded)), equations.inputs
-    columns = _nonzero(matrix, equations.names)
+    columns = nonzero_columns(matrix, equations.names)
     outputs = [
         ca.vertcat(*(matrix[row, equations.names.index(name)] for name in nonzero)) if nonzero else ca.SX(0, 1)
         for row, nonzero in enumerate(columns)

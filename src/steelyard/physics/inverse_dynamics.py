@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import casadi as ca
 
+from ..lazy import recent
 from ..robot import Robot
 from .kinematics import BodyMotion, Geometry, JointPositions, body_motions, body_poses, joint_positions, joint_rates
 
@@ -58,9 +59,20 @@ def inertial_regressor(
         >>> inertial_regressor(robot, *motion_symbols(robot)).shape
         (2, 20)
     """
+    if geometry is None and gravity is None:
+        return ca.sparsify(_regressor(robot)(q, qd, qdd))
     inertias = ca.SX.sym("chi", 10 * len(robot.bodies))
     torques = inverse_dynamics(robot, q, qd, qdd, inertias, geometry, gravity)
     return ca.sparsify(ca.jacobian(torques, inertias))
+
+
+@recent(8)
+def _regressor(robot: Robot) -> ca.Function:
+    """Return ``(q, qd, qdd) -> D_st``: many models of one arm are written with it."""
+    q, qd, qdd = (ca.SX.sym(name, len(robot.actuated)) for name in ("q", "qd", "qdd"))
+    inertias = ca.SX.sym("chi", 10 * len(robot.bodies))
+    torques = inverse_dynamics(robot, q, qd, qdd, inertias)
+    return ca.Function("inertial_regressor", [q, qd, qdd], [ca.sparsify(ca.jacobian(torques, inertias))])
 
 
 def inertia_matrix(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:

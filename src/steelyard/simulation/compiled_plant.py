@@ -6,15 +6,16 @@ A run is lost if its numbers overflow or the arm diverges from its reference.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..kernel import compile_loop
+from ..kernel import TimeLoop, compile_loop
+from ..lazy import recent
 from ..model import Model
 from ..progress import Progress, part_of, silent
 from .experiment import Experiment, noise_of_seed, temperatures
-from .plant import step_function
+from .plant import StepLayout, step_function
 from .tuning import ClosedLoop
 
 FAR = 3.0
@@ -54,6 +55,12 @@ class LoopState:
     periods: int
 
 
+@recent(4)
+def _compiled(model: Model, experiment: Experiment, plant_rate: float) -> tuple[TimeLoop, StepLayout]:
+    step, layout = step_function(model, experiment, plant_rate)
+    return compile_loop(step), layout
+
+
 class CompiledStep:
     """An arm in closed loop, compiled once for any number of columns.
 
@@ -62,8 +69,9 @@ class CompiledStep:
     """
 
     def __init__(self, loop: ClosedLoop) -> None:
-        step, self._layout = step_function(loop.model, loop.experiment, loop.plant_rate)
-        self._loop = compile_loop(step)
+        # Noise is no part of a step: experiments that differ in it share one.
+        quiet = replace(loop.experiment, motor_noise=None, joint_noise=None, position_noise=None, disturbance=None)
+        self._loop, self._layout = _compiled(loop.model, quiet, loop.plant_rate)
         self._every, self._rate = loop.experiment.record_every, loop.experiment.control_rate
         self._substeps = loop.substeps
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from weakref import finalize
 
 import casadi as ca
 import numpy as np
 
 from ..errors import SimulationError
+from ..lazy import recent
 from ..model import Model
 from ..progress import Progress, silent
 from ..text import short_repr
@@ -191,17 +191,14 @@ class _Compiled:
     steps: dict[_StepKey, CompiledStep] = field(default_factory=dict)
 
 
-# Compiling takes as long as a simulation or two: many fits of one model share it, as long as the model lives.
-_COMPILED: dict[int, _Compiled] = {}
-
-
+@recent(4)
 def _compiled_of(model: Model) -> _Compiled:
-    """Return the compiled functions of a model, cached by its identity: models are too large to compare."""
-    if id(model) not in _COMPILED:
-        smooth = replace(model, sign_width=1.0)
-        _COMPILED[id(model)] = _Compiled(smooth, inertia_function(smooth))
-        finalize(model, _COMPILED.pop, id(model), None)
-    return _COMPILED[id(model)]
+    """Return the compiled functions of a model: compiling takes as long as a simulation or two, and many fits share it.
+
+    Equal models share them too.
+    """
+    smooth = replace(model, sign_width=1.0)
+    return _Compiled(smooth, inertia_function(smooth))
 
 
 class ModelLoop:

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..effects import EFFECTS
 from ..errors import SimulationError, SteelyardError, nearest_match
+from ..lazy import recent
 from ..model import Model, build_model
 from ..model.torques import model_torques
 from ..robot import INERTIAL_NAMES, Robot, moved_parameters, transform_from_placement
@@ -134,6 +135,7 @@ class PlantEquations:
     torque: ca.Function  # (q, qd, qdd, values, history) -> torque the motor needs
 
 
+@recent(4)
 def plant_equations(model: Model) -> PlantEquations:
     """Return a model's equations solved for accelerations."""
     torques = model_torques(model)

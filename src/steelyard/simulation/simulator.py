@@ -14,7 +14,8 @@ import casadi as ca
 import numpy as np
 
 from ..errors import SimulationError, require_type
-from ..kernel import compile_batch
+from ..kernel import BatchFunction, compile_batch
+from ..lazy import recent
 from ..model import Model
 from ..motion import Trajectory, load_trajectory
 from ..progress import Progress, silent
@@ -58,7 +59,8 @@ def ideal_outputs(
     return np.stack(outputs)
 
 
-def _torques(model: Model):
+@recent(4)
+def _torques(model: Model) -> BatchFunction:
     equations = plant_equations(model)
     size, count = len(model.robot.actuated), len(model.parameters)
     symbols = [*(ca.SX.sym(word, size) for word in ("q", "qd", "qdd")), ca.SX.sym("values", count)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..effects import EFFECTS
 from ..errors import SimulationError
+from ..lazy import recent
 from ..model import Model, Parameter
 from ..robot import Robot, transform_from_placement
 from .experiment import Experiment
@@ -110,6 +111,7 @@ def _encoder_quanta(experiment: Experiment, size: int) -> np.ndarray:
     return np.broadcast_to(quantum, (size,))
 
 
+@recent(4)
 def inertia_function(model: Model) -> ca.Function:
     """Return ``(q, values) -> M`` (n, n), the inertia matrix with drives of a model."""
     motion, values = model.motion, ca.SX.sym("values", len(model.parameters))
