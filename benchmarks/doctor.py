@@ -1,6 +1,7 @@
 """Faults planted into simulated logs: does ``steelyard check`` find them with a model, and name joint and size?
 
     python -m benchmarks.doctor [--seeds 5] [--first 0] [--arms kuka_lwr4 ur10e staubli_tx40] [--faults ...] [--stated]
+                                [--jobs 1]
     python -m benchmarks.doctor --real
 
 Sizes, stated before measuring, as users make them: a torque sign, those of two joints, two exchanged columns,
@@ -28,9 +29,11 @@ import contextlib
 import io
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -206,25 +209,48 @@ def is_found(fault: Fault, arm: str, seed: int, size: float) -> tuple[bool, list
     return bool(right) and told, said, false
 
 
-def run(arms: Sequence[str], faults: Sequence[str], seeds: Sequence[int], *, stated: bool) -> None:
-    """Print how often each fault is found, by size, and how often something else is named too."""
-    print(f"{'found/false/logs':20}{'size':>9}" + "".join(f"{arm:>18}" for arm in arms))
+Outcome = tuple[str, float, str, bool, bool, list[str], float]
+"""Fault, size, arm, whether it is found, whether something is named falsely, what is said, and seconds of CPU."""
+
+
+def outcomes_of(arm: str, seed: int, faults: Sequence[str], *, stated: bool) -> list[Outcome]:
+    """Return what is said of every fault and size planted into the logs of a seed."""
+    found = []
     for name in faults:
         fault = FAULTS[name]
         for size in (fault.stated, *(() if stated else fault.others)):
-            cells, missed = [], []
-            for arm in arms:
-                start = time.process_time()
-                found = [is_found(fault, arm, seed, size) for seed in seeds]
-                missed += [
-                    f"{arm}: {', '.join(said) or 'nothing'}" for right, said, false in found if not right or false
-                ]
-                spent = (time.process_time() - start) / len(seeds)
-                counts = f"{sum(one[0] for one in found)}/{sum(one[2] for one in found)}/{len(seeds)}"
-                cells.append(f"{counts} {spent:5.1f} s")
-            print(f"{name:20}{size:9.3g}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
-            for line in missed[:3]:
-                print(f"    {line}", flush=True)
+            start = time.process_time()
+            right, said, false = is_found(fault, arm, seed, size)
+            found.append((name, size, arm, right, false, said, time.process_time() - start))
+    return found
+
+
+def run(arms: Sequence[str], faults: Sequence[str], seeds: Sequence[int], *, stated: bool, jobs: int = 1) -> None:
+    """Print how often each fault is found, by size, and how often something else is named too.
+
+    An interrupt prints the table of the seeds that are finished.
+    """
+    outcomes, finished = list[Outcome](), 0
+    with ProcessPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(outcomes_of, arm, seed, faults, stated=stated) for seed in seeds for arm in arms]
+        try:
+            for task in as_completed(tasks):
+                outcomes += task.result()
+                finished += 1
+                print(f"{finished} of {len(tasks)}", file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+    print(f"{'found/false/logs':20}{'size':>9}" + "".join(f"{arm:>18}" for arm in arms))
+    for name, size in dict.fromkeys(one[:2] for one in sorted(outcomes, key=lambda one: faults.index(one[0]))):
+        cells, missed = [], []
+        for arm in arms:
+            own = [one for one in outcomes if one[:3] == (name, size, arm)]
+            counts = f"{sum(one[3] for one in own)}/{sum(one[4] for one in own)}/{len(own)}"
+            cells.append(f"{counts} {np.mean([one[6] for one in own]) if own else 0:5.1f} s")
+            missed += [f"{arm}: {', '.join(one[5]) or 'nothing'}" for one in own if not one[3] or one[4]]
+        print(f"{name:20}{size:9.3g}" + "".join(f"{cell:>18}" for cell in cells))
+        for line in missed[:3]:
+            print(f"    {line}")
 
 
 UR = "ur10e/identification/ur-"
@@ -307,9 +333,11 @@ if __name__ == "__main__":
     parser.add_argument("--faults", nargs="+", default=tuple(FAULTS))
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--stated", action="store_true", help="only the stated sizes")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share arms and seeds")
     parser.add_argument("--real", action="store_true", help="recordings of real arms")
     given = parser.parse_args()
     if given.real:
         print_quirks()
     else:
-        run(given.arms, given.faults, range(given.first, given.first + given.seeds), stated=given.stated)
+        seeds = range(given.first, given.first + given.seeds)
+        run(given.arms, given.faults, seeds, stated=given.stated, jobs=given.jobs)

@@ -82,7 +82,7 @@ ENCODINGS = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff", "utf-8": b"\xef
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("piece", [1001, 1 << 24])
+@pytest.mark.parametrize("piece", [20_011, 1 << 24])
 def test_encodings_with_decimal_commas_and_dates(robot, motion, tmp_path, monkeypatch, encoding, end, piece):
     """As the German Excel writes them; units and a degree sign stand in the header."""
     monkeypatch.setattr(text_module, "PIECE_BYTES", piece)
