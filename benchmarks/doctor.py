@@ -1,7 +1,7 @@
 """Faults planted into simulated logs: does ``steelyard check`` find them with a model, and name joint and size?
 
     python -m benchmarks.doctor [--seeds 5] [--first 0] [--arms kuka_lwr4 ur10e staubli_tx40] [--faults ...] [--stated]
-                                [--jobs 1]
+                                [--jobs 1] [--keep FILE]
     python -m benchmarks.doctor --real
 
 Sizes, stated before measuring, as users make them: a torque sign, those of two joints, two exchanged columns,
@@ -32,9 +32,10 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,11 @@ import numpy as np
 
 from benchmarks.calibration_data import TABLES, data_folder
 from benchmarks.init_real import AIRBOT, icub_logs
-from benchmarks.planted_faults import DOUBLE_LOAD, LOAD, recorded, with_torques
+from benchmarks.planted_faults import DOUBLE_LOAD, LOAD, Log, record, recorded, recorded_log, with_torques
 from steelyard.cli import main as steelyard
 from steelyard.identification import diagnose
 from steelyard.recording import Recording
 from steelyard.robot import Robot, load_robot
-from steelyard.simulation import Experiment, recording_of, simulate
-from steelyard.study import default_motion
 
 ARMS = ("kuka_lwr4", "ur10e", "staubli_tx40")
 ELBOW = 2
@@ -141,8 +140,7 @@ def _unknown_gains(logs: list[Recording], robot: Robot, size: float, _: int) -> 
 
 def _computed(logs: list[Recording], robot: Robot, size: float, seed: int) -> Case:
     del logs, size
-    motions = [default_motion(robot, 3 * seed + k) for k in range(2)]
-    return [recording_of(simulate(robot, motion, Experiment(record_rate=200.0))) for motion in motions], robot
+    return [recorded_log(Log(robot.name, 3 * seed + k, noisy=False)) for k in range(2)], robot
 
 
 @dataclass(frozen=True)
@@ -209,45 +207,79 @@ def is_found(fault: Fault, arm: str, seed: int, size: float) -> tuple[bool, list
     return bool(right) and told, said, false
 
 
-Outcome = tuple[str, float, str, bool, bool, list[str], float]
-"""Fault, size, arm, whether it is found, whether something is named falsely, what is said, and seconds of CPU."""
+Outcome = tuple[str, float, str, int, bool, bool, list[str], float]
+"""Fault, size, arm, seed, whether it is found, whether something is named falsely, what is said, seconds of CPU."""
+
+TOGETHER = 4
+"""Seeds whose logs are simulated together."""
 
 
-def outcomes_of(arm: str, seed: int, faults: Sequence[str], *, stated: bool) -> list[Outcome]:
-    """Return what is said of every fault and size planted into the logs of a seed."""
+def outcomes_of(arm: str, seeds: Sequence[int], faults: Sequence[str], *, stated: bool) -> list[Outcome]:
+    """Return what is said of every fault and size planted into the logs of some seeds."""
+    record(list(_logs(arm, seeds, faults, stated=stated)))
     found = []
-    for name in faults:
+    for name, seed in product(faults, seeds):
         fault = FAULTS[name]
         for size in (fault.stated, *(() if stated else fault.others)):
             start = time.process_time()
             right, said, false = is_found(fault, arm, seed, size)
-            found.append((name, size, arm, right, false, said, time.process_time() - start))
+            found.append((name, size, arm, seed, right, false, said, time.process_time() - start))
     return found
 
 
-def run(arms: Sequence[str], faults: Sequence[str], seeds: Sequence[int], *, stated: bool, jobs: int = 1) -> None:
+def _logs(arm: str, seeds: Sequence[int], faults: Sequence[str], *, stated: bool) -> Iterator[Log]:
+    """Yield the logs that these faults need."""
+    loads = {"load in one log": [LOAD], "load in all logs": [LOAD] if stated else [LOAD, DOUBLE_LOAD]}
+    for seed in (3 * seed + k for seed in seeds for k in range(2)):
+        yield Log(arm, seed)
+        for load in sorted({load for name in faults for load in loads.get(name, [])}):
+            yield Log(arm, seed, load)
+        if "gravity removed" in faults:
+            yield Log(arm, seed, weightless=True)
+        if "computed torque" in faults:
+            yield Log(arm, seed, noisy=False)
+
+
+def run(
+    arms: Sequence[str], faults: Sequence[str], seeds: Sequence[int], *, stated: bool, jobs: int, kept: Path | None
+) -> None:
     """Print how often each fault is found, by size, and how often something else is named too.
 
-    An interrupt prints the table of the seeds that are finished.
+    An interrupt prints the table of what is finished. With a file, every outcome is added to it, and those that it has
+    are not repeated.
     """
-    outcomes, finished = list[Outcome](), 0
+    lines = kept.read_text().splitlines() if kept and kept.exists() else []
+    outcomes = [tuple(json.loads(line)) for line in lines]
+    known = {one[:4] for one in outcomes}
+    parts = [seeds[k : k + TOGETHER] for k in range(0, len(seeds), TOGETHER)]
     with ProcessPoolExecutor(jobs) as pool:
-        tasks = [pool.submit(outcomes_of, arm, seed, faults, stated=stated) for seed in seeds for arm in arms]
+        tasks = []
+        for part, arm in product(parts, arms):
+            left = [name for name in faults if any((name, FAULTS[name].stated, arm, k) not in known for k in part)]
+            tasks += [pool.submit(outcomes_of, arm, part, left, stated=stated)] if left else []
         try:
-            for task in as_completed(tasks):
+            for finished, task in enumerate(as_completed(tasks), 1):
                 outcomes += task.result()
-                finished += 1
+                if kept is not None:
+                    with kept.open("a") as file:
+                        file.writelines(f"{json.dumps(one)}\n" for one in task.result())
                 print(f"{finished} of {len(tasks)}", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
+    print_outcomes(arms, faults, outcomes)
+
+
+def print_outcomes(arms: Sequence[str], faults: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+    """Print a line for each fault and size, and up to three logs where it is missed or something else is named."""
     print(f"{'found/false/logs':20}{'size':>9}" + "".join(f"{arm:>18}" for arm in arms))
-    for name, size in dict.fromkeys(one[:2] for one in sorted(outcomes, key=lambda one: faults.index(one[0]))):
+    chosen = [one for one in outcomes if one[0] in faults]
+    for name, size in dict.fromkeys(one[:2] for one in sorted(chosen, key=lambda one: faults.index(one[0]))):
         cells, missed = [], []
         for arm in arms:
-            own = [one for one in outcomes if one[:3] == (name, size, arm)]
-            counts = f"{sum(one[3] for one in own)}/{sum(one[4] for one in own)}/{len(own)}"
-            cells.append(f"{counts} {np.mean([one[6] for one in own]) if own else 0:5.1f} s")
-            missed += [f"{arm}: {', '.join(one[5]) or 'nothing'}" for one in own if not one[3] or one[4]]
+            own = [one for one in chosen if one[:3] == (name, size, arm)]
+            counts = f"{sum(one[4] for one in own)}/{sum(one[5] for one in own)}/{len(own)}"
+            cells.append(f"{counts} {np.mean([one[7] for one in own]) if own else 0:5.1f} s")
+            missed += [f"{arm} {one[3]}: {', '.join(one[6]) or 'nothing'}" for one in own if not one[4] or one[5]]
         print(f"{name:20}{size:9.3g}" + "".join(f"{cell:>18}" for cell in cells))
         for line in missed[:3]:
             print(f"    {line}")
@@ -334,10 +366,11 @@ if __name__ == "__main__":
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--stated", action="store_true", help="only the stated sizes")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share arms and seeds")
+    parser.add_argument("--keep", type=Path, help="file of outcomes: what it has is not repeated, new ones are added")
     parser.add_argument("--real", action="store_true", help="recordings of real arms")
     given = parser.parse_args()
     if given.real:
         print_quirks()
     else:
         seeds = range(given.first, given.first + given.seeds)
-        run(given.arms, given.faults, seeds, stated=given.stated, jobs=given.jobs)
+        run(given.arms, given.faults, seeds, stated=given.stated, jobs=given.jobs, kept=given.keep)

@@ -17,7 +17,6 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ import numpy as np
 from steelyard.cli import main as steelyard
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import Robot, load_robot
-from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, Simulator, recording_of, simulate_together
 from steelyard.study import default_motion, default_noise
 
 ARMS = ("scara_2r", "ur10e", "kuka_lwr4")
@@ -73,18 +72,62 @@ def robot_with_load(arm: str) -> Robot:
     return replace(robot, payloads={**robot.payloads, **loads})
 
 
-@lru_cache(maxsize=64)
-def recorded(arm: str, seed: int, payload: str | None = None, *, weightless: bool = False) -> Recording:
-    """Return a simulated log of a random Fourier motion, if asked for without gravity in its torques."""
-    robot = robot_with_load(arm)
-    if weightless:
+@dataclass(frozen=True)
+class Log:
+    """A simulated log of a random Fourier motion.
+
+    Attributes:
+        arm: The arm.
+        seed: Of motion and noise.
+        payload: What it carries.
+        weightless: Whether gravity is taken out of its torques.
+        noisy: Whether torques and positions have noise; those of a model that computes them have none.
+    """
+
+    arm: str
+    seed: int
+    payload: str | None = None
+    weightless: bool = False
+    noisy: bool = True
+
+
+MOST_KEPT = 64
+_recorded: dict[Log, Recording] = {}
+
+
+def record(logs: Sequence[Log]) -> None:
+    """Simulate logs together, which takes a fraction of the time of one after the other; forget those before."""
+    _recorded.clear()
+    runs = simulate_together([_simulator(log) for log in logs], [log.seed for log in logs])
+    recordings = [replace(recording_of(run), payload=None, notes=()) for run in runs]
+    _recorded.update(zip(logs, recordings, strict=True))
+
+
+def _simulator(log: Log) -> Simulator:
+    robot = robot_with_load(log.arm)
+    if log.weightless:
         robot = robot.with_gravity((0.0, 0.0, 0.0))
-    motion = default_motion(robot, seed)
+    motion = default_motion(robot, log.seed)
     noises: dict[str, Any] = {
         key: Noise(value["kind"], tuple(value["std"])) for key, value in default_noise(robot, motion).items()
     }
-    experiment = Experiment(record_rate=RATE, encoder_quantum=1e-5, payload=payload, **noises)
-    return replace(recording_of(simulate(robot, motion, experiment, [seed])), payload=None, notes=())
+    experiment = Experiment(record_rate=RATE, encoder_quantum=1e-5, payload=log.payload, **noises)
+    return Simulator(robot, motion, experiment if log.noisy else Experiment(record_rate=RATE, payload=log.payload))
+
+
+def recorded(arm: str, seed: int, payload: str | None = None, *, weightless: bool = False) -> Recording:
+    """Return a log of :func:`record`, or one that is simulated now."""
+    return recorded_log(Log(arm, seed, payload, weightless))
+
+
+def recorded_log(log: Log) -> Recording:
+    """Return a log of :func:`record`, or one that is simulated now."""
+    if log not in _recorded:
+        if len(_recorded) >= MOST_KEPT:
+            _recorded.clear()
+        (run,) = simulate_together([_simulator(log)], [log.seed])
+        _recorded[log] = replace(recording_of(run), payload=None, notes=())
+    return _recorded[log]
 
 
 def logs_of(arm: str, seed: int) -> Logs:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from steelyard.errors import SimulationError
 from steelyard.motion import quintic
 from steelyard.robot import load_robot
-from steelyard.simulation import Experiment, Noise, simulate
+from steelyard.simulation import Experiment, Noise, Simulator, simulate, simulate_together
 from steelyard.simulation.compiled_plant import departures
 
 ROBOT = load_robot("scara_2r")
@@ -46,6 +48,13 @@ def test_why_a_seed_was_lost_is_the_same_alone_and_in_any_company(monkeypatch):
             simulate(ROBOT, PATH, STRONG, [seed])
         assert str(caught.value) == f"the simulation of seed {seed} {why}"
         assert "\n" not in why
+
+
+def test_a_run_that_diverges_beside_others_is_named():
+    lost = next(iter(simulate(ROBOT, PATH, STRONG, SEEDS, keep_going=True).lost))
+    beside = [Simulator(ROBOT, PATH, one) for one in (replace(STRONG, disturbance=None), STRONG)]
+    with pytest.raises(SimulationError, match=f"the simulation of seed {lost} diverged"):
+        simulate_together(beside, [lost + 1, lost])
 
 
 def test_mujoco_does_not_begin_anew_unseen(tmp_path, monkeypatch, capfd):

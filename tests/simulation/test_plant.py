@@ -13,7 +13,8 @@ from steelyard.model import build_model, stacked_regressor
 from steelyard.motion import quintic
 from steelyard.physics import energy_function
 from steelyard.robot import INERTIAL_NAMES, Robot, catalogue_names, load_robot
-from steelyard.simulation import Experiment, Noise, SimulatedRun, simulate
+from steelyard.simulation import Experiment, Noise, SimulatedRun, Simulator, simulate, simulate_together
+from steelyard.simulation.compiled_plant import CompiledStep
 
 SIMULABLE = [name for name in catalogue_names() if "inertias" in load_robot(name).carries]
 
@@ -231,3 +232,32 @@ def test_a_trajectory_of_other_joints_is_refused():
     path = quintic(np.tile([0.0, 0.1], (2, 1)), 1.0, ["a", "b"])
     with pytest.raises(SimulationError, match="the trajectory moves a, b; robot 'scara_2r' has joint_1, joint_2"):
         simulate(load_robot("scara_2r"), path)
+
+
+def test_runs_of_different_motions_gains_and_payloads_are_columns_of_one_loop_and_the_same_to_the_bit(monkeypatch):
+    robot = load_robot("scara_2r")
+    loaded = replace(robot, payloads={"box": (0.01, 0, 0, 0.01, 0, 0.01, 0.1, 0, 0.05, 2.0)})
+    quiet = Experiment(record_rate=100, plant_rate=10_000, sign_width=0.02)
+    noisy = replace(
+        quiet, bandwidth=8.0, disturbance=Noise("white", (0.5,) * 2), motor_noise=Noise("white", (0.1,) * 2)
+    )
+    cases = [
+        (loaded, motion_for(robot, seed=1), quiet),
+        (loaded, motion_for(robot, seed=2), replace(noisy, payload="box")),
+        (loaded, motion_for(robot, seed=3, moves=2), noisy),  # shorter: not in step with the others
+        (loaded, motion_for(robot, seed=4), replace(noisy, plant="ideal")),
+        (loaded, motion_for(robot, seed=5), replace(noisy, encoder_quantum=1e-4)),
+    ]
+    simulators = [Simulator(*case) for case in cases]
+    columns = []
+    run = CompiledStep.run
+    monkeypatch.setattr(CompiledStep, "run", lambda *args: columns.append(args[3].shape[1]) or run(*args))
+    together = simulate_together(simulators, range(5))
+    assert columns == [3, 1]
+    monkeypatch.undo()
+    for seed, (case, found) in enumerate(zip(cases, together, strict=True)):
+        alone = simulate(*case, [seed])
+        assert found.seeds == (seed,)
+        assert found.experiment.payload == case[2].payload
+        for name in ("q", "qd", "qdd", "motor_torque", "joint_torque"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))

@@ -105,7 +105,7 @@ def diagnose(
         for name, test in FINE_TESTS.items():
             stage(name)
             found += test(fit)
-        found = _without_feigned_delays(found)
+        found = _without_explained_disagreement(_without_feigned_delays(found))
         if any(one.code in ("torque_gain", "torque_unit") and _is_far(one.value) for one in found):
             # Exchanged or reversed columns may bend one joint's torques into a multiple of what the others imply.
             stage("looking for exchanged columns")
@@ -120,6 +120,12 @@ def _without_feigned_delays(found: Sequence[Diagnosed]) -> list[Diagnosed]:
     if all(one.code == "delay" or one.severity == "info" for one in found):
         return list(found)
     return [one for one in found if one.code != "delay" or _sigmas(one) > CERTAIN]
+
+
+def _without_explained_disagreement(found: Sequence[Diagnosed]) -> list[Diagnosed]:
+    """Return the findings without a disagreement of recordings of unknown cause where friction differs by as much."""
+    changed = {one.recording for one in found if one.code == "friction_drift" and one.severity == "warning"}
+    return [one for one in found if one.code != "disagree" or one.recording not in changed]
 
 
 def _sigmas(delay: Diagnosed) -> float:
@@ -149,7 +155,8 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     if suspicious and (mounting is None or mounting.residual > SMALL_RESIDUAL):
         cause = _log_cause(fit, plausible)
     # A load makes the torques of the last joints larger too, but the fit stays good with it.
-    wrong = [one for one in scales if one.explained >= EXPLAINED]
+    too_strong = [one.joint for one in _beyond_effort(plausible, fit.settings)]
+    wrong = [one for one in scales if one.explained >= (NOTICED if one.joint in too_strong else EXPLAINED)]
     scaled = [one for one in wrong if suspicious and not 1 / WRONG_SCALE < abs(one.ratio) < WRONG_SCALE]
     if cause is not None and scaled and cause.misfit > SMALL_RESIDUAL:
         cause = None
@@ -165,7 +172,8 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     else:
         yield from (_wrong_unit(one.joint, one.kind, one.ratio, fit.model) for one in scaled)
     if cause is None:
-        yield from _beyond_effort(plausible, fit.settings)
+        explained = [one.joint for one in scaled] if mounting is None else []
+        yield from (one for one in _beyond_effort(plausible, fit.settings) if one.joint not in explained)
     yield from _recordings(fit)
 
 

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from .simulator import Simulator as Simulator
     from .simulator import recording_of as recording_of
     from .simulator import simulate as simulate
+    from .simulator import simulate_together as simulate_together
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "experiment": ["Experiment", "Noise", "experiment_from_settings"],
         "model_loop": ["Following", "ModelRun", "ModelLoop", "simulate_model", "Outline", "OutlineStream"],
-        "simulator": ["recording_of", "SimulatedRun", "Simulator", "simulate"],
+        "simulator": ["recording_of", "SimulatedRun", "Simulator", "simulate", "simulate_together"],
     },
 )

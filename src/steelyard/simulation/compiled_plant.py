@@ -5,8 +5,8 @@ A run is lost if its numbers overflow or the arm diverges from its reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -69,20 +69,26 @@ class CompiledStep:
     """
 
     def __init__(self, loop: ClosedLoop) -> None:
-        # Noise is no part of a step: experiments that differ in it share one.
-        quiet = replace(loop.experiment, motor_noise=None, joint_noise=None, position_noise=None, disturbance=None)
-        self._loop, self._layout = _compiled(loop.model, quiet, loop.plant_rate)
+        # Gains, noise and payload are no part of a step: experiments that differ in them share one.
+        own, rate = loop.experiment, loop.experiment.control_rate
+        plain = Experiment(own.control, velocity=own.velocity, control_rate=rate, record_rate=rate, delay=own.delay)
+        self._loop, self._layout = _compiled(loop.model, plain, loop.plant_rate)
         self._every, self._rate = loop.experiment.record_every, loop.experiment.control_rate
         self._substeps = loop.substeps
 
     def start(self, reference: np.ndarray, columns: int) -> LoopState:
-        """Return the state of columns at rest relative to the first column of a reference (3 n, K)."""
+        """Return the state of columns at rest relative to the first instant of a reference (3 n, K), or (3 n, K, C)."""
         n = self._layout.joints
-        start = np.zeros((self._layout.states, 1))
-        start[: 2 * n, 0] = reference[: 2 * n, 0]
-        start[4 * n : 6 * n, 0] = reference[: 2 * n, 0]
+        first = reference[: 2 * n, 0].reshape(2 * n, -1)
+        start = np.zeros((self._layout.states, columns))
+        start[: 2 * n] = start[4 * n : 6 * n] = first
         start[-1] = -1
-        return LoopState(np.repeat(start, columns, axis=1), 0)
+        return LoopState(start, 0)
+
+    def shares_loop(self, other: CompiledStep) -> bool:
+        """Return whether both are one compiled loop, which advances columns of either."""
+        own, others = (self._loop, self._every, self._substeps), (other._loop, other._every, other._substeps)
+        return own == others
 
     def run(
         self,
@@ -102,7 +108,8 @@ class CompiledStep:
         Args:
             state: Where to begin: :meth:`start`, or where the part before ended.
             reference: q, qd, qdd at the control instants (3 n, K), and below them temperatures less their reference
-                (n, K) if friction depends on them; K is a multiple of the recording's period.
+                (n, K) if friction depends on them; K is a multiple of the recording's period. (..., K, C) if columns
+                have references of their own.
             parameters: As the step function has them, (np,) or (np, C).
             disturbance: Torques that act on the motors (C, n, K); None for none.
             on_lost: Called with the number of each column that diverges, whose outputs then mean nothing; the others
@@ -134,10 +141,13 @@ class CompiledStep:
 
     def _inputs(self, reference: np.ndarray, disturbance: np.ndarray | None) -> np.ndarray:
         """Return the step's inputs of some control periods: (K, inputs) for all columns, or (K, inputs, C)."""
-        motion, warmth = np.split(reference.T, [3 * self._layout.joints], axis=1)
+        motion, warmth = np.split(reference.swapaxes(0, 1), [3 * self._layout.joints], axis=1)
         if disturbance is None:
-            return np.concatenate([motion, np.zeros((len(motion), self._layout.joints)), warmth], axis=1)
-        each = [np.broadcast_to(one[:, :, None], (*one.shape, len(disturbance))) for one in (motion, warmth)]
+            quiet = np.zeros((len(motion), self._layout.joints, *motion.shape[2:]))
+            return np.concatenate([motion, quiet, warmth], axis=1)
+        columns = len(disturbance)
+        wide = [one if one.ndim == 3 else one[:, :, None] for one in (motion, warmth)]
+        each = [np.broadcast_to(one, (*one.shape[:2], columns)) for one in wide]
         return np.concatenate([each[0], disturbance.transpose(2, 1, 0), each[1]], axis=1)
 
 
@@ -168,14 +178,35 @@ class CompiledPlant:
         ]
         return np.concatenate(outputs)
 
+    def runs_beside(self, other: CompiledPlant) -> bool:
+        """Return whether runs of both can be columns of one loop: the same equations, rates and number of periods."""
+        return self._step.shares_loop(other._step) and self._reference.shape == other._reference.shape
+
     def _run_group(self, seeds: tuple[int, ...], threads: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
-        periods, rate = self._reference.shape[1], self._experiment.control_rate
-        disturbance = np.stack(
-            [noise_of_seed(self._experiment, "disturbance", seed, self._joints, periods, rate) for seed in seeds]
-        )
+        disturbance = np.stack([self._disturbance(seed) for seed in seeds])
 
         def lost(column: int, why: str) -> None:
             on_lost(seeds[column], why)
 
         start = self._step.start(self._reference, len(seeds))
         return self._step.run(start, self._reference, self._parameters, disturbance, lost, threads, progress)[1]
+
+    def _disturbance(self, seed: int) -> np.ndarray:
+        periods, rate = self._reference.shape[1], self._experiment.control_rate
+        return noise_of_seed(self._experiment, "disturbance", seed, self._joints, periods, rate)
+
+
+def run_together(
+    plants: Sequence[CompiledPlant], seeds: Sequence[int], threads: int, progress: Progress, on_lost: OnLost
+) -> np.ndarray:
+    """Return the outputs (C, 5 n, N) of plants that run beside each other, each with its own seed."""
+    reference = np.stack([one._reference for one in plants], axis=2)
+    parameters = np.stack([one._parameters for one in plants], axis=1)
+    disturbance = np.stack([one._disturbance(seed) for one, seed in zip(plants, seeds, strict=True)])
+
+    def lost(column: int, why: str) -> None:
+        on_lost(seeds[column], why)
+
+    step = plants[0]._step
+    start = step.start(reference, len(plants))
+    return step.run(start, reference, parameters, disturbance, lost, threads, progress)[1]

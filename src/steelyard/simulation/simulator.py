@@ -18,12 +18,12 @@ from ..kernel import BatchFunction, compile_batch
 from ..lazy import recent
 from ..model import Model
 from ..motion import Trajectory, load_trajectory
-from ..progress import Progress, silent
+from ..progress import Progress, part_of, silent
 from ..recording import Recording, TorqueChannel
 from ..robot import AnyRobot, Robot, load_robot
 from ..signals import DahlElements
 from ..text import short_repr
-from .compiled_plant import CompiledPlant, warmth_of
+from .compiled_plant import CompiledPlant, run_together, warmth_of
 from .experiment import Experiment, noise_of_seed, quantised, temperatures
 from .mujoco_plant import MujocoPlant
 from .plant import plant_equations, plant_model, true_values, truth_by_name
@@ -185,8 +185,63 @@ class Simulator:
         if lost:
             outputs = outputs[[seed not in lost for seed in chosen]]
         followed = tuple(seed for seed in chosen if seed not in lost)
-        run = _collected(self._model, self._experiment, self._reference, followed, outputs)
-        return replace(run, lost=MappingProxyType(lost))
+        return replace(self._collected(followed, outputs), lost=MappingProxyType(lost))
+
+    def _collected(self, seeds: tuple[int, ...], outputs: np.ndarray) -> SimulatedRun:
+        return _collected(self._model, self._experiment, self._reference, seeds, outputs)
+
+
+def simulate_together(
+    simulators: Sequence[Simulator], seeds: Sequence[int], threads: int = 1, progress: Progress = silent
+) -> tuple[SimulatedRun, ...]:
+    """Run every simulator with its own seed; the results are those of running them one after the other.
+
+    Runs of the same equations, rates and duration are columns of one compiled loop, which takes little longer for a few
+    columns than for one: motions, payloads, gains and noise may differ.
+
+    Args:
+        simulators: Arms with their trajectories and experiments.
+        seeds: One for each.
+        threads: Threads that share the runs.
+        progress: Progress callback of all runs.
+
+    Raises:
+        SimulationError: If a run diverges.
+
+    Example:
+        >>> from steelyard.simulation import Simulator, simulate_together
+        >>> robot, experiment = steelyard.load_robot("scara_2r"), steelyard.Experiment(record_rate=100)
+        >>> motions = [steelyard.quintic([[0, x, 0], [0, 1, 0]], 1.0, ["joint_1", "joint_2"]) for x in (0.2, 0.4)]
+        >>> runs = simulate_together([Simulator(robot, one, experiment) for one in motions], seeds=[1, 2])
+        >>> [float(abs(run.reference[0]).max().round(3)) for run in runs]
+        [0.2, 0.4]
+    """
+    groups, found = _groups(simulators), dict[int, SimulatedRun]()
+    for index, group in enumerate(groups):
+        plants = [plant for k in group if isinstance(plant := simulators[k]._plant, CompiledPlant)]
+        done, own = part_of(progress, index, len(groups)), tuple(int(seeds[k]) for k in group)
+        if plants:
+            outputs = run_together(plants, own, threads, done, _refuse)
+            each = zip(group, own, outputs, strict=True)
+            found |= {k: simulators[k]._collected((seed,), output[None]) for k, seed, output in each}
+        else:
+            found |= {k: simulators[k].run([seeds[k]], threads, done) for k in group}
+    return tuple(found[k] for k in range(len(simulators)))
+
+
+def _groups(simulators: Sequence[Simulator]) -> list[list[int]]:
+    """Return the places of simulators that run as columns of one loop; of others each is a group."""
+    groups: list[list[int]] = []
+    for k, one in enumerate(simulators):
+        plant = one._plant
+        for group in groups:
+            first = simulators[group[0]]._plant
+            if isinstance(first, CompiledPlant) and isinstance(plant, CompiledPlant) and plant.runs_beside(first):
+                group.append(k)
+                break
+        else:
+            groups.append([k])
+    return groups
 
 
 def _refuse(seed: int, why: str) -> None:
