@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.cli import main
 from steelyard.identification import Diagnosed, Settings, check_model, diagnose, identify, save_run
-from steelyard.identification.diagnosis import _beyond_effort, _without_feigned_delays
+from steelyard.identification.diagnosis import _beyond_effort, _without_feigned
 from steelyard.identification.hypotheses import _Fit
 from steelyard.identification.mounting import _GravityFits, _relative_residual, refuse_removed_gravity
 from steelyard.judge import Plausibility
@@ -262,6 +262,18 @@ def test_a_torque_far_beyond_its_limit_is_bad():
     assert not [*_beyond_effort(Plausibility((), (), ("joint_5", 1.4), (), None, None, None), Settings())]
 
 
+def test_a_joint_in_another_unit_is_named_where_the_file_s_inertias_explain_little_of_its_torque():
+    def hundredfold(values: np.ndarray) -> np.ndarray:
+        values[2] *= 100
+        return values
+
+    clean = recorded(0, arm="ur10e")
+    (finding,) = diagnose("ur10e", [with_torque(clean, hundredfold)]).findings
+    assert (finding.code, finding.severity, finding.joint) == ("torque_unit", "bad", clean.joints[2])
+    assert finding.value == pytest.approx(100, rel=0.02)
+    assert "in hundredths" in finding.text
+
+
 def test_a_late_torque_is_named_where_parameters_of_its_own_equation_hide_it():
     def late_joint(values: np.ndarray) -> np.ndarray:
         values[FAULTY] = np.concatenate([np.repeat(values[FAULTY, :1], 4), values[FAULTY, :-4]])
@@ -284,9 +296,22 @@ def test_a_delay_beside_another_fault_must_be_certain():
         return Diagnosed("delay", "warning", "", "", value=sigmas, interval=(sigmas - 1.96, sigmas + 1.96))
 
     tilt, note = Diagnosed("tilt", "warning", "", ""), Diagnosed("weak_parameters", "info", "", "")
-    assert _without_feigned_delays([late(4.0), note]) == [late(4.0), note]
-    assert _without_feigned_delays([late(4.0), tilt]) == [tilt]
-    assert _without_feigned_delays([late(6.0), tilt]) == [late(6.0), tilt]
+    assert _without_feigned([late(4.0), note]) == [late(4.0), note]
+    assert _without_feigned([late(4.0), tilt]) == [tilt]
+    assert _without_feigned([late(6.0), tilt]) == [late(6.0), tilt]
+
+
+def test_what_another_finding_explains_is_not_told_beside_it():
+    def warning(code: str, joint: str = "", recording: str = "") -> Diagnosed:
+        return Diagnosed(code, "warning", "", "", joint, recording, 9.0, (8.9, 9.1))
+
+    drift, gain = warning("friction_drift", "joint_2", "b"), warning("gain_changed", "joint_2", "b")
+    disagree, late, other = warning("disagree", "", "b"), warning("delay", "joint_2"), warning("delay", "joint_3")
+    assert _without_feigned([disagree, drift]) == [drift]
+    assert _without_feigned([replace(disagree, recording="a"), drift]) == [replace(disagree, recording="a"), drift]
+    assert _without_feigned([drift, gain]) == [gain]
+    assert _without_feigned([replace(drift, joint="joint_1"), gain]) == [replace(drift, joint="joint_1"), gain]
+    assert _without_feigned([late, other, drift]) == [other, drift]
 
 
 def test_friction_that_differs_a_little_between_recordings_is_told_but_no_fault():

@@ -105,7 +105,7 @@ def diagnose(
         for name, test in FINE_TESTS.items():
             stage(name)
             found += test(fit)
-        found = _without_explained_disagreement(_without_feigned_delays(found))
+        found = _without_feigned(found)
         if any(one.code in ("torque_gain", "torque_unit") and _is_far(one.value) for one in found):
             # Exchanged or reversed columns may bend one joint's torques into a multiple of what the others imply.
             stage("looking for exchanged columns")
@@ -115,17 +115,27 @@ def diagnose(
     return Diagnosis(tuple(sorted(found, key=lambda one: order.index(one.severity))), fit.residual)
 
 
-def _without_feigned_delays(found: Sequence[Diagnosed]) -> list[Diagnosed]:
-    """Return the findings without delays that another one may feign: beside these a delay must be certain."""
-    if all(one.code == "delay" or one.severity == "info" for one in found):
-        return list(found)
-    return [one for one in found if one.code != "delay" or _sigmas(one) > CERTAIN]
+def _without_feigned(found: Sequence[Diagnosed]) -> list[Diagnosed]:
+    """Return the findings without those that another one feigns.
 
+    Recordings disagree, for a cause that is not known, where friction differs by as much. A gain that changed changes
+    friction too. Torques that are wrong otherwise leave residuals in which a delay may be seen: of the same joint it is
+    none, of others it must be certain.
+    """
+    severe = [one for one in found if one.severity != "info"]
+    of_code = {code: [one for one in severe if one.code == code] for code in ("gain_changed", "friction_drift")}
+    others = [one for one in severe if one.code != "delay"]
 
-def _without_explained_disagreement(found: Sequence[Diagnosed]) -> list[Diagnosed]:
-    """Return the findings without a disagreement of recordings of unknown cause where friction differs by as much."""
-    changed = {one.recording for one in found if one.code == "friction_drift" and one.severity == "warning"}
-    return [one for one in found if one.code != "disagree" or one.recording not in changed]
+    def is_feigned(one: Diagnosed) -> bool:
+        if one.code == "disagree":
+            return any(other.recording == one.recording for other in of_code["friction_drift"])
+        if one.code == "friction_drift":
+            return any(other.joint == one.joint for other in of_code["gain_changed"])
+        if one.code != "delay" or not others:
+            return False
+        return any(one.joint and other.joint == one.joint for other in others) or _sigmas(one) <= CERTAIN
+
+    return [one for one in found if not is_feigned(one)]
 
 
 def _sigmas(delay: Diagnosed) -> float:
@@ -174,7 +184,8 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     if cause is None:
         explained = [one.joint for one in scaled] if mounting is None else []
         yield from (one for one in _beyond_effort(plausible, fit.settings) if one.joint not in explained)
-    yield from _recordings(fit)
+    of_cause = cause.joints if cause is not None else ()
+    yield from (one for one in _recordings(fit) if one.joint not in of_cause)
 
 
 def _is_far(gain: float | None) -> bool:
