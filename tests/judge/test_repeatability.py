@@ -215,12 +215,30 @@ def test_recordings_of_one_arm_agree(name):
     assert result.reduction.stopped == "" or result.reduction.steps
 
 
-def test_recordings_that_differ_in_friction_are_named_without_a_cause():
-    """Neither a payload nor a gain explains more friction on both joints."""
+def with_more_torque(log, more):
+    torques = tuple(replace(c, values=c.values + more) for c in log.torques)
+    return replace(log, torques=torques)
+
+
+@pytest.mark.parametrize(("more", "whose"), [((3.0, 0.3), "all joints"), ((0.0, 0.3), "joint 'joint_2'")])
+def test_recordings_that_differ_in_friction_are_named(more, whose):
+    """Neither a payload nor a gain explains that."""
     other = simulated("scara_2r", 2)
     speed = np.gradient(other.q, other.time, axis=1)
-    torques = tuple(replace(c, values=c.values + np.array([[3.0], [0.3]]) * np.sign(speed)) for c in other.torques)
-    result = identified("scara_2r", simulated("scara_2r", 1), replace(other, torques=torques))
+    other = with_more_torque(other, np.array(more)[:, None] * np.sign(speed))
+    result = identified("scara_2r", simulated("scara_2r", 1), other)
+    assert result.disagreement is not None
+    assert result.disagreement.cause == f"friction of {whose}"
+    assert result.disagreement.explained > 0.9
+    assert {f"Fcm{k + 1}" for k in range(2) if more[k]} <= set(result.disagreement.columns)
+
+
+def test_recordings_that_differ_in_more_than_one_cause_are_named_without_one():
+    """A gain of the first joint, friction of the second: neither explains three quarters."""
+    other = simulated("scara_2r", 2, gain=0)
+    speed = np.gradient(other.q, other.time, axis=1)
+    other = with_more_torque(other, np.array([[0.0], [0.05]]) * np.sign(speed))
+    result = identified("scara_2r", simulated("scara_2r", 1), other)
     assert result.disagreement is not None
     assert result.disagreement.cause == ""
-    assert {"Fcm1", "Fcm2"} <= set(result.disagreement.columns)
+    assert result.disagreement.text.endswith("neither a payload nor a torque gain nor friction explains it")

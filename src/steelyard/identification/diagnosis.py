@@ -118,19 +118,15 @@ def diagnose(
 def _without_feigned(found: Sequence[Diagnosed]) -> list[Diagnosed]:
     """Return the findings without those that another one feigns.
 
-    Recordings disagree, for a cause that is not known, where friction differs by as much. A gain that changed changes
-    friction too. Torques that are wrong otherwise leave residuals in which a delay may be seen: of the same joint it is
-    none, of others it must be certain.
+    A gain that explains more than friction does changes friction too. Wrong torques leave residuals in which a delay
+    may be seen: of the same joint it is none, of others it must be certain.
     """
     severe = [one for one in found if one.severity != "info"]
-    of_code = {code: [one for one in severe if one.code == code] for code in ("gain_changed", "friction_drift")}
     others = [one for one in severe if one.code != "delay"]
 
     def is_feigned(one: Diagnosed) -> bool:
-        if one.code == "disagree":
-            return any(other.recording == one.recording for other in of_code["friction_drift"])
         if one.code == "friction_drift":
-            return any(other.joint == one.joint for other in of_code["gain_changed"])
+            return any(other.code == "gain_changed" and other.joint == one.joint for other in severe)
         if one.code != "delay" or not others:
             return False
         return any(one.joint and other.joint == one.joint for other in others) or _sigmas(one) <= CERTAIN
@@ -220,10 +216,16 @@ def _recordings(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield a recording that is of another arm than the others: another payload or gain."""
     repeated = recordings_agree(fit.observations, fit.sources, fit.plain.columns)
     found = disagreement(fit.observations, fit.equations, repeated)
-    if found is None:
-        return
+    if found is None or found.cause.startswith("friction"):
+        return  # the test of friction tells how much, of which joints
     what = found.cause.partition(" ")[0]
-    code = {"payload": "undeclared_payload", "gain": "gain_changed", "sign": "torque_sign"}.get(what, "disagree")
+    codes = {
+        "payload": "undeclared_payload",
+        "gain": "gain_changed",
+        "sign": "torque_sign",
+        "friction": "friction_drift",
+    }
+    code = codes.get(what, "disagree")
     joint = found.cause.partition("'")[2].rstrip("'")
     is_bad = what in ("payload", "sign") or abs(found.gain - 1) > 0.5
     value = found.gain if what in ("gain", "sign") else None

@@ -5,7 +5,8 @@ best combination, ``cov(x_r - x) = C_r - C``, so that ``z = (x_r - x) / sqrt(dia
 recordings are of one arm and the sigmas are right. Another temperature, payload or noise than assumed makes it larger.
 
 The sigmas are those of noise within a recording: residuals of all recordings together already contain what they
-disagree about, and would hide it. Where recordings disagree, a payload and a torque gain are tried as the cause.
+disagree about, and would hide it. Where recordings disagree, a payload, a torque gain and other friction are tried as
+the cause.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ WEAKEST = 10.0
 
 LARGEST_SPREAD = 4.0
 """Recordings whose estimates differ by more than so many of their sigmas, in the root mean square, disagree. Up to
-there they do so only if a payload or a torque gain explains the difference."""
+there they do so only if a payload, a torque gain or friction explains the difference."""
 
 SUSPECT_SPREAD, SUSPECT_SCORE = 2.0, 8.0
 """Spread, or score of a single column, from which a cause is looked for; found, it counts as disagreement too."""
@@ -38,7 +39,8 @@ EXPLAINED = 0.75
 REVERSED = -0.5
 """A torque gain below this is a reversed sign."""
 
-_SIMPLER = 0.03
+# A cause of one number is taken before one of ten that explains as much but for a few per cent.
+_COST_OF_A_NUMBER = 0.003
 # Directions that a recording does not excite get sigmas so large that no column they touch is compared.
 _NOT_EXCITED = 1e-10
 # Where a recording has all but this part of the information there is nothing left to compare it with.
@@ -75,13 +77,15 @@ class Disagreement:
 
     Attributes:
         recording: Label of the recording that differs.
-        cause: ``payload``, ``gain of joint 'X'``, ``gain of all joints``, or empty if none explains the difference.
+        cause: ``payload``, ``gain of joint 'X'``, ``friction of joint 'X'``, either ``of all joints``, or empty if none
+            explains the difference.
         text: The finding as a sentence.
         remedy: What to do about it.
         columns: Columns that differ by more than 4 sigmas in that recording, the largest difference first.
         explained: Share of the difference that the cause explains.
         gain: Torques of that recording over those of the others, if a gain is the cause; else 1.
         carrying: Recordings that carry the payload, if one is the cause.
+        numbers: How many numbers the cause has.
     """
 
     recording: str
@@ -92,6 +96,7 @@ class Disagreement:
     explained: float
     gain: float = 1.0
     carrying: tuple[str, ...] = ()
+    numbers: int = 1
 
 
 def recordings_agree(
@@ -229,9 +234,9 @@ def disagreement(
 ) -> Disagreement | None:
     """Return which recording is not of the same arm as the others, and what explains it.
 
-    A payload of the last link that only one recording carries, or all others, and a torque gain of one joint or of all
-    in one recording, are tried: each gives that recording's rows further columns. What they explain is counted as a
-    share of the squares by which one estimate for all recordings fits worse than an estimate for each.
+    A payload of the last link that only one recording carries, or all others, and a torque gain and friction of one
+    joint or of all in one recording, are tried: each gives that recording's rows further columns. What they explain is
+    counted as a share of the squares by which one estimate for all recordings fits worse than an estimate for each.
 
     Args:
         observations: Factors of the rows as measured.
@@ -246,9 +251,8 @@ def disagreement(
         return None
     plain = weighted(observations, equations.names)
     tried = _Pooled(observations, plain, equations)
-    causes = [*tried.payloads(apart), *tried.gains()] if tried.excess > 0 else []
-    # A gain is one number, a payload ten: it is taken if it explains as much but for a few per cent.
-    best = max(causes, key=lambda cause: cause.explained + _SIMPLER * (cause.cause != "payload"), default=None)
+    causes = [*tried.payloads(apart), *tried.gains(), *tried.frictions()] if tried.excess > 0 else []
+    best = max(causes, key=lambda cause: cause.explained - _COST_OF_A_NUMBER * cause.numbers, default=None)
     if best is not None and best.explained >= EXPLAINED:
         return replace(best, columns=repeated.different.get(best.recording, ()))
     if repeated.spread <= LARGEST_SPREAD:
@@ -256,7 +260,7 @@ def disagreement(
     label = max(repeated.recordings, key=lambda name: repeated.recordings[name])
     text = (
         f"the recordings disagree: '{label}' differs most, by {repeated.recordings[label]:.2g} times its sigmas in the "
-        "root mean square; neither a payload nor a torque gain explains it"
+        "root mean square; neither a payload nor a torque gain nor friction explains it"
     )
     remedy = "identify the recordings one by one and compare them (steelyard compare); record them at one temperature"
     return Disagreement(label, "", text, remedy, repeated.different.get(label, ()), 0.0)
@@ -308,6 +312,27 @@ class _Pooled:
                     squares, values = self._squares({group: own[group] for group in scaled})
                     yield self._gain(label, joint, 1 + float(values[-1]), squares)
 
+    def frictions(self) -> Iterator[Disagreement]:
+        """Yield other viscous and Coulomb friction in each recording as the cause: of a joint, of all joints."""
+        owners = {
+            one.name: one.joint
+            for one in self._equations.model.parameters
+            if one.friction in ("viscous", "dry") and one.name in self._columns
+        }
+        joints = dict.fromkeys(owners.values())
+        for label in self._labels if joints else ():
+            for own in (*((joint,) for joint in joints), tuple(joints)):
+                columns = [self._columns.index(name) for name, joint in owners.items() if joint in own]
+                extra = {group: rows[:, columns] for group, rows in self._rows.items() if group[0] == label}
+                share = min((self._together - self._squares(extra)[0]) / self.excess, 1.0)
+                whose = f"joint '{own[0]}'" if len(own) == 1 else "all joints"
+                text = (
+                    f"the recordings disagree: friction of {whose} is another in '{label}' than in the others; this "
+                    f"explains {100 * share:.0f} % of the difference"
+                )
+                remedy = "record at one temperature, and identify recordings of different days apart"
+                yield Disagreement(label, f"friction of {whose}", text, remedy, (), share, numbers=len(columns))
+
     def _gain(self, label: str, joint: str, gain: float, squares: float) -> Disagreement:
         share = min((self._together - squares) / self.excess, 1.0)
         whose = f"joint '{joint}'" if joint else "all joints"
@@ -342,7 +367,7 @@ def _payload(carrying: tuple[str, ...], others: tuple[str, ...], mass: float, sh
     elif len(carrying) <= len(others):
         what = f"{with_it} carry a payload that the others do not"
     text = f"the recordings disagree: {what}, about {mass:.2g} kg; it explains {100 * share:.0f} % of the difference"
-    return Disagreement(carrying[0], "payload", text, remedy, (), share, carrying=carrying)
+    return Disagreement(carrying[0], "payload", text, remedy, (), share, carrying=carrying, numbers=10)
 
 
 def _residual(rows: np.ndarray) -> tuple[float, np.ndarray]:
