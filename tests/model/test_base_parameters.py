@@ -85,6 +85,15 @@ def test_the_same_samples_are_drawn_each_time():
     assert base_parameters(model).gap == base_parameters(model, seed=0).gap
 
 
+def test_states_and_temperatures_are_random_too_so_that_no_offset_looks_like_them():
+    model = build_model("scara_2r", effects=["Fcm", "offm", "Fd1m", "FcTm"])
+    assert base_parameters(model).names == ("Fcm1", "Fcm2", "offm1", "offm2", "Fd1m1", "Fd1m2", "FcTm1", "FcTm2")
+    samples = structural_samples(model)[:, model.names.index("Fd1m1")]
+    state = samples[samples != 0]
+    assert -1 <= state.min() < -0.9
+    assert 0.9 < state.max() <= 1
+
+
 @pytest.mark.parametrize("name", ["kuka_lwr4", "scara_2r"])
 def test_the_structure_is_seen_in_four_times_as_many_rows_as_columns(name):
     model = build_model(name, measured="motor")
