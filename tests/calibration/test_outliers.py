@@ -209,11 +209,12 @@ def test_equations_are_curved_if_the_linear_prediction_errs_by_a_tenth_of_the_re
     search = small_search()
     random = np.random.default_rng(0)
     jacobian, step = random.standard_normal((135, 4)), random.standard_normal(4)
+    values = random.standard_normal(4)
     good, after = points(45, *range(30)), random.standard_normal(135)
     before = (1 + part) * after + jacobian @ step
     before[~good[search.point]] += 100.0  # whatever the others do
-    one: Any = SimpleNamespace(residual=before, jacobian=jacobian, values=np.zeros(4))
-    other: Any = SimpleNamespace(residual=after, values=step)
+    one: Any = SimpleNamespace(residual=before, jacobian=jacobian, values=values)
+    other: Any = SimpleNamespace(residual=after, values=values + step)
     assert search.curved(one, other, good) is curved
 
 

@@ -69,9 +69,10 @@ def test_every_step_takes_the_weakest_with_the_f_statistic_of_statsmodels(rows, 
         np.testing.assert_allclose(step.total_f, whole.f_test(np.eye(6)[gone]).fvalue, rtol=1e-8)
 
 
-def test_stepwise_has_the_variance_of_the_step_before(rows, observations):
-    """P5.6: with weights, sigmas keep the deviations of the full model and F does not."""
-    stepwise = reduce_parameters(weighted(observations, names_of(6)), "stepwise", level=1e-12)
+@pytest.mark.parametrize("method", [ordinary, weighted])
+def test_stepwise_has_the_variance_of_the_step_before(rows, observations, method):
+    """P5.6: sigmas keep the deviations of the full model and F does not, with weights and without."""
+    stepwise = reduce_parameters(method(observations, names_of(6)), "stepwise", level=1e-12)
     assert len(stepwise.steps) > 2
     for step, before, after, _ in walk(rows, stepwise):
         expected = np.sqrt(fit(rows, names_of(6)).scale / before.scale) / np.abs(before.tvalues).min()
@@ -98,6 +99,9 @@ def test_parameters_of_one_direction_are_judged_along_it(full):
     both = replace(full, covariance=covariance)
     x = full.values[1] / 2 + full.values[3] / 3
     assert _wald(both, ["p1", "p3"]) == pytest.approx(x**2 / 4)
+    nearly = replace(full, covariance=np.where(covariance == 6, 5.94, covariance))  # correlation 0.99
+    pair = full.values[[1, 3]]
+    assert _wald(nearly, ["p1", "p3"]) == pytest.approx(pair @ np.linalg.solve([[4, 5.94], [5.94, 9]], pair) / 2)
     assert _wald(both, ["p0", "p2"]) == pytest.approx((full.values[0] ** 2 + full.values[2] ** 2) / 2)
 
 
@@ -327,6 +331,19 @@ def test_every_recording_is_cut_into_five_parts_of_consecutive_blocks():
         outside = np.vstack([rows[key] for key in rows if key not in own])
         np.testing.assert_allclose(unseen.T @ unseen, inside.T @ inside, atol=1e-12)
         np.testing.assert_allclose(triangle.T @ triangle, outside.T @ outside, atol=1e-12)
+
+
+@pytest.mark.parametrize(("part", "held"), [(1e-3, True), (1e-10, False)])
+def test_directions_that_the_other_parts_hardly_excite_get_no_value(part, held):
+    """Columns a and a + part b: a motion along b is predicted by the fit, or not at all where b is but rounding."""
+    rng = np.random.default_rng(15)
+    a, b = rng.standard_normal((2, 2, 50))
+    b[1] *= 1e3 / part  # unseen motion is along b
+    blocks = [np.column_stack([a[k], a[k] + part * b[k], a[k] + 3 * part * b[k]]) for k in range(2)]
+    data = observations_of(*(factor_of(rows, names_of(2), GROUP, k) for k, rows in enumerate(blocks)))
+    squares = LeftOutBlocks(data, data, {GROUP: 1.0}, names_of(2), parts=2).squares(names_of(2))
+    error = squares[1, 0] / np.sum(blocks[1][:, -1] ** 2)
+    assert error < 1e-8 if held else error > 0.1
 
 
 def test_left_out_rows_are_predicted_as_measured_by_fits_of_weighted_ones():

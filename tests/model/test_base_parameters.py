@@ -85,6 +85,17 @@ def test_the_same_samples_are_drawn_each_time():
     assert base_parameters(model).gap == base_parameters(model, seed=0).gap
 
 
+def test_what_is_eliminated_of_a_link_follows_from_its_own_axis():
+    """The elbow turns about y; the wrist about an axis that is nearest to z."""
+    base = base_parameters(build_model(arm("skewed_chain"), effects=["inertia"]))
+    assert base.regrouped[6:] == ("XX2", "MY2", "M2", "YY3", "MZ3", "M3")
+
+
+def test_a_base_parameter_is_found_by_its_column():
+    base = base_parameters(build_model("scara_2r", effects=["inertia"]))
+    assert base.name_of == {"ZZ1": "ZZ1R", "ZZ2": "ZZ2", "MX2": "MX2", "MY2": "MY2"}
+
+
 def test_states_and_temperatures_are_random_too_so_that_no_offset_looks_like_them():
     model = build_model("scara_2r", effects=["Fcm", "offm", "Fd1m", "FcTm"])
     assert base_parameters(model).names == ("Fcm1", "Fcm2", "offm1", "offm2", "Fd1m1", "Fd1m2", "FcTm1", "FcTm2")
