@@ -3,15 +3,18 @@
     python tests/mutate.py judge/reduction.py estimate/gls.py --mutants 20 --seed 0
 
 Modules or rooms below ``src/steelyard``. Of each module some places are drawn: a comparison turned round, a sign or an
-operator changed, a number moved, a condition negated, a value not returned. The tests of the module's room (quick ones,
-those that name it first) run on a copy of the repository for each. Survivors are printed; the exit code is 1 if fewer
-than 90 % are killed.
+operator changed, a number moved, a condition negated, a value not returned. Everything runs on a copy of the
+repository. First the tests of each room run unchanged: they have to pass, and which files of tests reach which
+functions is noted. For each mutant the files that reach its function run, those that name the module first, then the
+quick ones. Survivors are printed; the exit code is 1 if fewer than 90 % are killed. ``--reached FILE`` keeps what the
+first step noted for the next call; files of tests that it does not know run for every mutant of their room.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import re
@@ -19,14 +22,23 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "steelyard"
 WANTED = 0.9
-LONGEST = 600.0
-"""Seconds after which a mutant counts as killed: it does not end."""
+SLOWER, LONGER = 3.0, 60.0
+"""A mutant counts as killed, because it does not end, after so many times the seconds of its tests and so many more."""
+NOTED = "STEELYARD_REACHED"
+"""Environment variable: file to which a run of the tests writes what they reach."""
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.Pow: "*", ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=",
@@ -43,6 +55,7 @@ class Mutant:
     """One change: characters of a module replaced by others."""
 
     path: Path
+    function: str
     line: int
     start: int
     end: int
@@ -75,11 +88,21 @@ def mutants_of(path: Path, source: str) -> Iterator[Mutant]:
     """Yield every change of a module that is known here; messages and annotations stay."""
     place, tree = _Places(source), ast.parse(source)
     skipped = {id(inner) for node in _without_effect(tree) for inner in ast.walk(node)}
+    functions = {id(inner): name for name, body in _functions(tree) for line in body for inner in ast.walk(line)}
     for node in ast.walk(tree):
         if id(node) in skipped:
             continue
         for start, end, text in _changes(node, source, place):
-            yield Mutant(path, node.lineno, start, end, text)  # type: ignore[attr-defined]
+            yield Mutant(path, functions.get(id(node), ""), node.lineno, start, end, text)  # type: ignore[attr-defined]
+
+
+def _functions(tree: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, list[ast.stmt]]]:
+    """Yield the qualified names of functions and methods, and their statements; those inside others are parts."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef):
+            yield prefix + node.name, node.body
 
 
 def _without_effect(tree: ast.AST) -> Iterator[ast.AST]:
@@ -125,41 +148,123 @@ def _operator(
         yield start + found.start(), start + found.end(), OPERATORS[type(kind)]
 
 
-def tests_of(module: Path) -> list[str]:
-    """Return the test files of a module's room, those that name the module first."""
-    room = module.parts[0].removesuffix(".py")
-    folder = ROOT / "tests" / room
-    files = sorted(folder.rglob("test_*.py")) if folder.is_dir() else sorted((ROOT / "tests").glob("test_*.py"))
-    dotted = "steelyard." + ".".join(module.with_suffix("").parts)
+class Reached:
+    """What files of tests reach: a plugin of pytest, as a tracer of calls that ignores all lines."""
 
-    def named(path: Path) -> bool:
-        return dotted in path.read_text(encoding="utf-8") or module.stem in path.stem
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._functions: dict[str, set[tuple[str, str]]] = {}
+        self._own: set[tuple[str, str]] = set()
+        self._source = str(SOURCE)
 
-    return [str(path.relative_to(ROOT)) for path in sorted(files, key=lambda path: not named(path))]
+    def _called(self, frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if code.co_filename.startswith(self._source):
+            self._own.add((code.co_filename, code.co_qualname))
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None]:
+        path = str(item.path.relative_to(ROOT))
+        self._own = self._functions.setdefault(path, set())
+        start = time.perf_counter()
+        threading.settrace(self._called)
+        sys.settrace(self._called)
+        yield
+        sys.settrace(None)
+        self._seconds[path] = self._seconds.get(path, 0.0) + time.perf_counter() - start
+
+    def pytest_sessionfinish(self) -> None:
+        found = {
+            path: {
+                "seconds": round(self._seconds[path], 2),
+                "functions": sorted(f"{Path(file).relative_to(SOURCE)}:{name}" for file, name in functions),
+            }
+            for path, functions in self._functions.items()
+        }
+        Path(os.environ[NOTED]).write_text(json.dumps(found), encoding="utf-8")
 
 
-def is_killed(copy: Path, tests: list[str]) -> bool:
-    """Return whether a test fails on a copy of the repository, or does not end."""
-    environment = {
-        **os.environ, "PYTHONPATH": str(copy / "src"), "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not large", *tests]
+def pytest_configure(config: pytest.Config) -> None:
+    """Note what tests reach, if this module is given to pytest as a plugin."""
+    import steelyard
+
+    if not Path(steelyard.__file__).is_relative_to(ROOT):
+        pytest.exit(f"tests import {steelyard.__file__}, which is not of the copy {ROOT}", returncode=4)
+    if NOTED in os.environ:
+        config.pluginmanager.register(Reached())
+
+
+def run_of(copy: Path, tests: list[str], longest: float | None = None, **environment: str) -> int:
+    """Return the exit code of tests on a copy of the repository; 1 if they do not end."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "mutate", "-p", "no:cacheprovider", "-m", "not large"]
+    path = os.pathsep.join([str(copy / "src"), str(copy / "tests")])
+    # Bytecode is kept: without it every run compiles all modules again.
+    common = {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    whole = {**os.environ, **common, **environment}
     try:
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=LONGEST, check=False)
+        done = subprocess.run(
+            [*command, *tests], cwd=copy, env=whole, capture_output=True, timeout=longest, check=False
+        )
     except subprocess.TimeoutExpired:
-        return True
-    return done.returncode != 0
+        return 1
+    if done.returncode not in (0, 1, 2):
+        sys.exit(f"pytest ended with {done.returncode}:\n{(done.stdout + done.stderr).decode()[-3000:]}")
+    if done.returncode and NOTED in environment:
+        sys.exit(f"tests fail on the code as it is:\n{done.stdout.decode()[-3000:]}")
+    return done.returncode
+
+
+def tests_of_room(copy: Path, module: Path) -> list[str]:
+    """Return the files of tests of a module's room."""
+    folder = copy / "tests" / module.parts[0].removesuffix(".py")
+    files = sorted(folder.rglob("test_*.py")) if folder.is_dir() else sorted((copy / "tests").glob("test_*.py"))
+    return [str(path.relative_to(copy)) for path in files]
+
+
+def tests_of(copy: Path, mutant: Mutant, reached: dict[str, Any]) -> tuple[list[str], float]:
+    """Return the files of tests that reach a mutant, and their seconds; those that are not noted yet come first."""
+    functions = f"{mutant.path}:{mutant.function}"
+    dotted = "steelyard." + ".".join(mutant.path.with_suffix("").parts)
+
+    def reaches(path: str) -> bool:
+        names = reached[path]["functions"] if path in reached else [functions]
+        return any(name.startswith(functions) for name in names)
+
+    def order(path: str) -> tuple[bool, bool, float]:
+        named = dotted in (copy / path).read_text(encoding="utf-8") or mutant.path.stem in Path(path).stem
+        return path in reached, not named, reached.get(path, {"seconds": 0.0})["seconds"]
+
+    found = sorted(filter(reaches, tests_of_room(copy, mutant.path)), key=order)
+    return found, sum(order(path)[-1] for path in found)
+
+
+def is_killed(copy: Path, mutant: Mutant, source: str, reached: dict[str, Any]) -> bool:
+    """Return whether a test fails on a copy of the repository with a mutant, or does not end."""
+    tests, seconds = tests_of(copy, mutant, reached)
+    place = copy / "src" / "steelyard" / mutant.path
+    try:
+        _write(place, mutant.applied(source))
+        return bool(tests) and run_of(copy, tests, SLOWER * seconds + LONGER) != 0
+    finally:
+        _write(place, source)
+
+
+def _write(place: Path, source: str) -> None:
+    """Write a module and remove its bytecode: two versions within a second look alike to Python."""
+    place.write_text(source, encoding="utf-8")
+    for compiled in (place.parent / "__pycache__").glob(f"{place.stem}.*.pyc"):
+        compiled.unlink()
 
 
 def modules_of(names: list[str]) -> list[Path]:
     """Return the modules of rooms or files, below ``src/steelyard``."""
-    source, found = ROOT / "src" / "steelyard", []
+    found: list[Path] = []
     for name in names:
-        place = source / name
+        place = SOURCE / name
         if not place.exists():
             sys.exit(f"{name}: no such room or module below src/steelyard")
         found += sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    return [path.relative_to(source) for path in found if path.name != "__init__.py"]
+    return [path.relative_to(SOURCE) for path in found if path.name != "__init__.py"]
 
 
 def main() -> int:
@@ -168,26 +273,35 @@ def main() -> int:
     parser.add_argument("modules", nargs="+", help="rooms or modules, such as judge or estimate/gls.py")
     parser.add_argument("--mutants", type=int, default=10, help="of each module; default: 10")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--reached", type=Path, help="file that keeps which tests reach what; read if it exists")
     chosen = parser.parse_args()
     rng, tried, survivors = random.Random(chosen.seed), 0, []
+    modules = modules_of(chosen.modules)
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
-        for name in ("src", "tests", "benchmarks", "docs"):
+        copy = Path(folder).resolve()
+        for name in ("src", "tests", "benchmarks", "docs", "examples"):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile"):
             shutil.copy(ROOT / name, copy)
-        for module in modules_of(chosen.modules):
-            place = copy / "src" / "steelyard" / module
-            source = place.read_text(encoding="utf-8")
+        noted = chosen.reached or copy / "reached.json"
+        reached = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
+        for tests in sorted({tuple(tests_of_room(copy, module)) for module in modules}):
+            if reached.keys().isdisjoint(tests):
+                run_of(copy, list(tests), **{NOTED: str(copy / "room.json")})
+                reached |= json.loads((copy / "room.json").read_text(encoding="utf-8"))
+                noted.write_text(json.dumps(reached), encoding="utf-8")
+        for module in modules:
+            source = (copy / "src" / "steelyard" / module).read_text(encoding="utf-8")
             known = list(mutants_of(module, source))
             for mutant in rng.sample(known, min(chosen.mutants, len(known))):
-                place.write_text(mutant.applied(source), encoding="utf-8")
-                killed = is_killed(copy, tests_of(module))
+                start = time.perf_counter()
+                killed = is_killed(copy, mutant, source, reached)
                 tried += 1
                 survivors += [] if killed else [mutant]
-                sys.stdout.write(f"{'killed  ' if killed else 'SURVIVED'} {mutant.described(source)}\n")
+                seconds = time.perf_counter() - start
+                word = "killed  " if killed else "SURVIVED"
+                sys.stdout.write(f"{word} {seconds:4.0f} s  {mutant.described(source)}\n")
                 sys.stdout.flush()
-            place.write_text(source, encoding="utf-8")
     killed_part = 1 - len(survivors) / max(tried, 1)
     sys.stdout.write(f"{tried} mutants, {killed_part:.0%} killed (wanted: {WANTED:.0%})\n")
     return 0 if killed_part >= WANTED else 1

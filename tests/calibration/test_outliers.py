@@ -119,6 +119,23 @@ def test_tukey_factors_fall_to_zero_with_the_distance_of_a_point():
     np.testing.assert_allclose(factors, [1] * 3 + [1 - 25 / 5.490**2] * 3 + [0] * 3)
 
 
+@pytest.mark.parametrize("coordinates", range(1, 7))
+def test_tukey_factors_cost_five_per_cent_of_efficiency_with_normal_noise(coordinates):
+    """Of an M-estimate of location in n dimensions: ``E(w + d w' / n)^2 / (E(d^2 w^2) / n)``, d^2 a chi-square of n."""
+    count = 4000
+    distance = np.sqrt(stats.chi2.ppf((np.arange(count) + 0.5) / count, coordinates))
+    whitened = np.zeros((count, coordinates))
+    whitened[:, -1] = distance
+    equations = laid_out(np.zeros(whitened.size), count, 1, 1, range(coordinates))
+    weight = tukey_factors(equations, whitened.ravel())[::coordinates] ** 2
+    inside = weight > 0
+    limit = distance[inside] / np.sqrt(1 - np.sqrt(weight[inside]))
+    assert np.ptp(limit) < 1e-6 * limit[0]
+    slope = np.where(inside, -4 * (distance / limit[0]) ** 2 * (1 - (distance / limit[0]) ** 2), 0.0)  # d w'
+    efficiency = np.mean(weight + slope / coordinates) ** 2 / (np.mean((distance * weight) ** 2) / coordinates)
+    assert efficiency == pytest.approx(0.95, abs=5e-4)
+
+
 def test_the_variance_of_trimmed_points_is_that_of_the_integral():
     limit = stats.chi2.ppf(0.6, 3)
     inside = integrate.quad(lambda t: t * stats.chi2.pdf(t, 3), 0, limit)[0] / 0.6 / 3
@@ -192,11 +209,12 @@ def test_equations_are_curved_if_the_linear_prediction_errs_by_a_tenth_of_the_re
     search = small_search()
     random = np.random.default_rng(0)
     jacobian, step = random.standard_normal((135, 4)), random.standard_normal(4)
+    values = random.standard_normal(4)
     good, after = points(45, *range(30)), random.standard_normal(135)
     before = (1 + part) * after + jacobian @ step
     before[~good[search.point]] += 100.0  # whatever the others do
-    one: Any = SimpleNamespace(residual=before, jacobian=jacobian, values=np.zeros(4))
-    other: Any = SimpleNamespace(residual=after, values=step)
+    one: Any = SimpleNamespace(residual=before, jacobian=jacobian, values=values)
+    other: Any = SimpleNamespace(residual=after, values=values + step)
     assert search.curved(one, other, good) is curved
 
 

@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from estimate.synthetic import SyntheticRows, autoregression, names_of, resolved_for, smooth_columns, sources_of
+from estimate.synthetic import (
+    SyntheticRows,
+    autoregression,
+    factor_of,
+    names_of,
+    observations_of,
+    resolved_for,
+    smooth_columns,
+    sources_of,
+)
 from steelyard.estimate import TRUSTED, generalised, misfit, noise_explains, weighted, with_correlated_noise
-from steelyard.estimate.gls import BLOCK_FACTOR, block_scores
+from steelyard.estimate.gls import BLOCK_FACTOR, block_scores, block_sigma
 from steelyard.observe import reduce_rows
 from steelyard.signals.whitening import noise_autocovariance
 
@@ -177,3 +186,48 @@ def test_noise_explains_nothing_where_both_covariances_are_the_same():
     gls = generalised(given, plain)
     wide = replace(gls.estimate, covariance=1e6 * gls.estimate.covariance)
     assert noise_explains(given, plain, replace(gls, estimate=wide)) is False
+
+
+def test_three_degrees_of_freedom_are_left_where_rows_are_worth_fewer_than_parameters():
+    rng = np.random.default_rng(1)
+    W, y = rng.standard_normal((100, 20)), autoregression(rng, 100, [0.99])
+    given = sources_of(SyntheticRows("a", [np.column_stack([W, y])], [names_of(20)]))
+    fit = with_correlated_noise(given, weighted(reduce_rows(given), names_of(20)))
+    lags = noise_autocovariance(np.ones(1), fit.noise.coefficients["motor", "joint_1"], 1000)
+    assert 100 * lags[0] / (lags[0] + 2 * lags[1:].sum()) < 20
+    np.testing.assert_array_equal(fit.estimate.freedom, 3.0)
+
+
+def test_the_misfit_is_that_of_the_weighted_residuals():
+    W, given, plain = problem(2, [0.5])
+    moved = replace(plain, values=plain.values + np.array([0.1, -0.2, 0.3]))
+    y = [np.concatenate([run.rows[:, -1] for run in given[0].runs([e])]) for e in range(2)]
+
+    def squares(values):
+        weights = [1 / plain.deviations["a", "motor", f"joint_{e + 1}"] for e in range(2)]
+        return sum(w**2 * np.sum((y[e] - W[e] @ values[e : e + 2]) ** 2) for e, w in enumerate(weights))
+
+    expected = np.sqrt(squares(moved.values) / squares(plain.values))
+    assert misfit(plain, moved) == pytest.approx(expected, rel=1e-9)
+
+
+def test_blocks_of_time_have_scores_and_sigmas_of_their_own_rows():
+    """``X_b^T e_b`` of weighted rows; nine blocks are too few for sigmas, ten are enough."""
+    rng = np.random.default_rng(8)
+    groups, names = [("a", "motor", "joint_1"), ("a", "motor", "joint_2")], (("p0", "p1"), ("p1", "p2"))
+    drawn = rng.standard_normal((10, 2, 8, 3))
+    drawn[:, 1, :, 2] *= 5
+    factors = [factor_of(drawn[b, e], names[e], groups[e], b) for b in range(10) for e in range(2)]
+    observations = observations_of(*factors)
+    plain = weighted(observations, names_of(3))
+    expected = np.zeros((10, 3))
+    for b in range(10):
+        for e in range(2):
+            rows = drawn[b, e] / plain.deviations[groups[e]]
+            expected[b, e : e + 2] += rows[:, :2].T @ (rows[:, 2] - rows[:, :2] @ plain.values[e : e + 2])
+    np.testing.assert_allclose(block_scores(plain, observations), expected, atol=1e-9)
+    np.testing.assert_allclose(expected.sum(axis=0), 0, atol=1e-9)
+    influence = expected @ plain.system.inverse
+    np.testing.assert_allclose(block_sigma(plain, observations), np.sqrt(10) * influence.std(axis=0, ddof=1), rtol=1e-9)
+    nine = observations_of(*factors[:18])
+    assert block_sigma(weighted(nine, names_of(3)), nine) is None

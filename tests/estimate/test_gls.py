@@ -160,6 +160,19 @@ def test_with_white_noise_of_one_size_the_intervals_are_those_of_a_textbook():
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)) / scale, theirs.bse, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("rows", "freedom"), [(8, 3), (10, 3), (11, 4), (12, 5)])
+def test_a_few_rows_give_three_degrees_of_freedom_at_least(rows, freedom):
+    """Three parameters, the first four rows left out."""
+    *_, source = one_equation(3, [], rows=rows, columns=3)
+    given = sources_of(source)
+    scale = weighted(reduce_rows(given), names_of(3)).system.scale
+    fit = fit_noise(lag_products(given, names_of(3), np.eye(1, 5)[0], scale), 3)
+    assert set(fit.orders.values()) == {0}
+    covariance, found = corrected_covariance(fit)
+    np.testing.assert_allclose(found, freedom, rtol=1e-6)
+    np.testing.assert_allclose(covariance, fit.covariance, rtol=1e-9)
+
+
 def test_two_sizes_of_noise_give_satterthwaite_s_degrees_of_freedom():
     """A mean observed in two recordings: with shares w of the information, ``1 / nu = sum w_i^2 / nu_i``."""
     rng = np.random.default_rng(4)

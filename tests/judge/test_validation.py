@@ -305,6 +305,22 @@ def test_figures_follow_from_the_sums_by_hand():
     assert quieter.relative_percent_all_rows == 62.5
 
 
+def test_figures_of_small_torques_follow_from_their_sums_too():
+    sums = ErrorSums(
+        samples=1, error=0.01, torque=0.04, still_samples=1, still_error=0.25, still_torque=0.25, rows=1, residual=0.2,
+        differences=0.3, expected=1.7, white_rows=1, white=0.25, torque_variation=0.16, error_variation=0.01,
+    )  # fmt: skip
+    one = JointError("motor", "a", "N", 1.0, sums)
+    assert (one.rms, one.torque_rms, one.standstill_rms) == pytest.approx((0.1, 0.2, 0.5))
+    assert (one.relative_percent, one.varying_percent) == pytest.approx((50.0, 25.0))
+    assert (one.durbin_watson, one.expected_durbin_watson, one.noise_ratio) == pytest.approx((1.5, 1.7, 0.5))
+    whole = Evaluation("x", 10.0, (one,), ("a",), with_top_speeds(1.0))
+    assert (whole.standstill_percent, whole.skipped_segments, whole.parts) == (50.0, 0, ())
+    assert not whole.noise_limited
+    alone = MotionExtent.of(np.zeros((1, 1)), np.zeros((1, 1)), np.array([[-3.0]]))
+    assert alone.acceleration_rms == 3
+
+
 def test_how_far_and_how_hard_joints_move_adds_up_over_recordings():
     first = MotionExtent.of(np.array([[-1.0, 0.5]]), np.array([[-3.0, 2.0]]), np.array([[3.0, 4.0]]))
     other = MotionExtent.of(np.array([[-0.5, 2.0]]), np.array([[1.0, -1.0]]), np.array([[5.0, 0.0]]))
@@ -338,6 +354,11 @@ def test_joints_that_go_farther_or_hardly_move_are_named():
     assert wider_joints(train, unseen) == ("b",)
     assert hardly_moving(train, unseen) == ("c",)
     assert wider_joints(train, unseen, part=0.2) == ("a", "b")
+    narrow = moved([0.0, 0.0, 0.0], [0.19, 0.21, 0.099], [0.099, 0.05, 0.101])
+    assert hardly_moving(train, narrow) == ("a",)
+    assert hardly_moving(train, narrow, part=0.11) == ("a", "b", "c")
+    assert wider_joints(moved([-1.0], [3.0], [1.0], ("a",)), moved([-1.9], [3.9], [1.0], ("a",))) == ()
+    assert wider_joints(moved([-1.0], [3.0], [1.0], ("a",)), moved([-1.0], [4.1], [1.0], ("a",))) == ("a",)
     slow_but_wide = moved([-1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.01, 0.01, 0.01])
     assert hardly_moving(train, slow_but_wide) == ()
     other = moved([-9.0, 0.0, 0.0], [9.0, 0.0, 0.0], [0.0, 0.0, 0.0], names=("a", "d", "e"))

@@ -77,7 +77,8 @@ EDGES = [
     (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0001}, "fair"),
     (PATTERN, {"patterns": {"joint_2": 10.0}}, "good"),
     (PATTERN, {"patterns": {"joint_1": 1.0, "joint_2": 10.1}}, "fair"),
-    (RATIO, {"fit_percent": 1e-12, "unseen_percent": 9e-12}, "good"),
+    (RATIO, {"fit_percent": 1e-12, "unseen_percent": 9e-7}, "good"),
+    (RATIO, {"fit_percent": 1e-6, "unseen_percent": 9e-6}, "fair"),
     (ERROR, {"fit_percent": 5.0, "unseen_percent": 5.0}, "good"),
     (ERROR, {"fit_percent": 5.0, "unseen_percent": 5.001}, "fair"),
     (ERROR, {"fit_percent": 15.0, "unseen_percent": 15.0}, "fair"),
@@ -286,3 +287,129 @@ def test_of_several_unexplained_equations_the_largest_correlation_is_named():
     ]
     text = judge(replace(GOOD, correlation=several)).reasons[0].text
     assert "by up to 0.6 (joint_4)" in text
+
+
+def test_values_that_no_arm_can_have_are_named_with_their_share_of_the_torque():
+    (poor,) = judge(replace(GOOD, **negative(0.25))).reasons
+    assert poor.text == "no arm can have these values: Fvm2 -1 +- 0.1, 25 % of the torque of joint_2"
+    assert poor.remedy.endswith("torque and position columns in the set-up")
+    (fair,) = judge(replace(GOOD, **negative(0.01))).reasons
+    assert fair.remedy.endswith("in the set-up; values this small may also be what the model lacks")
+    small = [Impossible(f"Fvm{k}", f"joint_{k}", -1.0, 0.1, 0.01) for k in range(1, 5)]
+    row = judge(replace(GOOD, **plausible(impossible=tuple(small)))).criteria[IMPOSSIBLE]
+    assert (row.value, row.text_value) == (4, "4")
+    assert row.sentence.endswith("of joint_3 and 1 more")
+    assert judge(GOOD).criteria[IMPOSSIBLE].sentence == "no value is one that no arm can have"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "likely"),
+    [
+        (120.0, "about 100 is a unit"),
+        (0.009, "about 0.01 is a unit"),
+        (28.0, "about 28 is a drive gain or a gear ratio"),
+    ],
+)
+def test_a_size_wrong_by_a_hundred_is_a_unit_and_by_less_a_gain(ratio, likely):
+    (reason,) = judge(replace(GOOD, **of_size(ratio))).reasons
+    assert f"a factor of {likely}" in reason.remedy
+
+
+def test_torques_that_follow_from_no_inertia_at_all_are_of_a_wrong_size():
+    row = judge(replace(GOOD, **of_size(0.0))).criteria[SCALE]
+    assert (row.grade, row.value) == ("poor", 0.0)
+    assert "a factor of about 0 is a drive gain" in row.remedy
+
+
+def test_without_inertias_and_reach_the_size_is_not_judged():
+    row = judge(replace(GOOD, **plausible(scales=()))).criteria[SCALE]
+    assert (row.name, row.question, row.grade) == ("inertia over reach^5, kg/m^3", "plausible", None)
+    assert (row.good, row.sentence) == ("0.03 to 3000", "the robot file has no inertias to compare with")
+
+
+def test_the_worst_joint_is_named_with_its_columns():
+    (reason,) = judge(replace(GOOD, **plausible(worst_joint=("joint_2 (motor)", 40.0)))).reasons
+    assert reason.text.startswith("40 % of the torque of joint_2 (motor) is not explained")
+    assert "the columns of joint_2 and its neighbours" in reason.remedy
+
+
+def test_a_torque_of_which_nothing_is_explained_is_told_where_no_other_is_worse():
+    unexplained = {"unexplained": ("joint_2 (motor)", 101.0)}
+    for worst in (None, ("joint_1 (motor)", 50.0)):
+        row = judge(replace(GOOD, **plausible(**unexplained, worst_joint=worst))).criteria[JOINT]
+        assert row.sentence.startswith("nothing of the torque of joint_2 (motor) is explained (101 %)")
+        assert row.remedy == "check the columns of joint_2 in the set-up; do not use its parameters"
+    row = judge(replace(GOOD, **plausible(**unexplained, worst_joint=("joint_1 (motor)", 50.1)))).criteria[JOINT]
+    assert row.sentence.startswith("50.1 % of the torque of joint_1 (motor)")
+
+
+def test_without_a_torque_that_stands_out_no_joint_is_judged():
+    row = judge(replace(GOOD, **plausible(worst_joint=None))).criteria[JOINT]
+    assert (row.grade, row.value, row.question) == (None, None, "plausible")
+    assert row.sentence == "no torque stands above noise and bias of its sensor"
+
+
+def test_without_errors_of_joints_none_is_named():
+    row = judge(replace(GOOD, fit_percent=20.0, unseen_percent=20.0, unseen_joints={"joint_3": nan})).criteria[ERROR]
+    assert row.sentence == "the relative error on unseen motion is 20 %"
+    assert row.remedy.startswith("what its residuals depend on says which effect")
+
+
+@pytest.mark.parametrize(
+    ("fit", "unseen", "grade"),
+    [(5.0, 2.4, "good"), (5.1, 2.6, "good"), (5.1, 2.5, "fair"), (15.0, 2.0, "fair"), (15.1, 2.0, "poor")],
+)
+def test_a_fit_far_worse_than_unseen_motion_has_a_recording_unlike_the_others(fit, unseen, grade):
+    evidence = replace(GOOD, fit_percent=fit, unseen_percent=unseen)
+    row = judge(evidence).criteria[RATIO]
+    assert row.grade == grade
+    assert ("a recording that was fitted is unlike the others" in row.sentence) is (grade != "good")
+    assert ("identify the recordings one by one" in row.remedy) is (grade != "good")
+    robust = judge(replace(evidence, is_robust=True)).criteria[RATIO]  # outliers count in its error
+    assert robust.grade == "good"
+
+
+def test_a_condition_number_that_is_not_good_says_what_it_means():
+    assert judge(GOOD).criteria[CONDITION].sentence == "the condition number with normalised columns is 12"
+    (reason,) = judge(replace(GOOD, condition=31.0)).reasons
+    assert reason.text.endswith("columns is 31: some parameters are hardly distinguishable")
+    assert judge(replace(GOOD, condition=30.0)).criteria[CONDITION].sentence.endswith("columns is 30")
+
+
+def test_without_essential_parameters_none_is_known():
+    row = judge(replace(GOOD, relative_sigmas={})).criteria[KNOWN]
+    assert (row.value, row.text_value) == (0.0, "0 %")
+    assert row.sentence == "0 of 0 essential parameters have a relative sigma of at most 20 %"
+    row = judge(replace(GOOD, relative_sigmas=sigmas(3, 1))).criteria[KNOWN]
+    assert (row.value, row.sentence) == (
+        75.0,
+        "3 of 4 essential parameters have a relative sigma of at most 20 %; weak: B0 21 %",
+    )
+
+
+def test_what_to_do_about_correlated_residuals_depends_on_what_sigmas_know():
+    strong = replace(GOOD, correlation=[replace(WHITE, lag_one=-0.8), replace(WHITE, lag_one=0.3)])
+    known, unknown = judge(strong).reasons[0], judge(replace(strong, correlation_in_sigmas=False)).reasons[0]
+    assert known.text == (
+        "neighbouring residuals of joint_1 (motor) correlate by up to 0.8 beyond the decimator; the noise model "
+        "has it, and the sigmas are as much larger"
+    )
+    assert known.remedy.startswith("the intervals include it")
+    assert unknown.text.endswith("but the reported sigmas do not: they are too small")
+    assert unknown.remedy.startswith("use sigmas that include it: --method gls")
+    row = judge(strong).criteria[CORRELATION]
+    assert (row.value, row.text_value) == (0.8, "strong")
+    assert judge(GOOD).criteria[CORRELATION].sentence.startswith("neighbouring residuals correlate by at most 0.1")
+
+
+def test_recordings_that_disagree_are_told_with_the_worst_or_without():
+    named = replace(GOOD, spread=3.0, spread_names=("Fvm1", "warm"))
+    assert judge(named).reasons[0].text.endswith("3.00 times what their sigmas allow; Fvm1 in 'warm' disagrees most")
+    assert judge(replace(GOOD, spread=3.0)).reasons[0].text.endswith("3.00 times what their sigmas allow")
+
+
+@pytest.mark.parametrize("field", ["fit_percent", "unseen_percent", "condition", "spread"])
+def test_a_number_below_zero_is_refused_and_zero_is_allowed(field):
+    with pytest.raises(EstimateError, match=r"verdict: got -0\.1 as .*, needed is a number of 0 and above"):
+        judge(replace(GOOD, **{field: -0.1}))
+    judge(replace(GOOD, **{field: 0.0}))

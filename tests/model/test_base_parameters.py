@@ -11,11 +11,12 @@ from steelyard.model import (
     build_model,
     data_rank,
     identifiability,
+    random_motion,
     stacked_regressor,
     summarise_model,
 )
-from steelyard.model.base import _sum_text, structural_samples
-from steelyard.robot import load_robot
+from steelyard.model.base import _position_range, _sum_text, structural_samples
+from steelyard.robot import Limits, load_robot
 
 
 @pytest.mark.parametrize("name", ALL_ARMS)
@@ -52,6 +53,56 @@ def test_random_motion_fills_the_limits():
     fastest = np.abs(qdd).max(axis=1)
     assert (fastest > 1).all()
     np.testing.assert_allclose(fastest, np.abs(motion_of(robot, 5000)[2]).max(axis=1), rtol=0.1)
+
+
+def test_motion_without_limits_has_ranges_of_its_own():
+    """The elbow turns without limits: a turn at 2 rad/s; accelerations are up to 5 rad/s^2."""
+    q, qd, qdd = random_motion(arm("skewed_chain"), 4000, np.random.default_rng(0))
+    ends = np.array([[-2.5, 2.0], [-np.pi, np.pi], [-2.5, 2.0]])
+    np.testing.assert_allclose(np.column_stack([q.min(axis=1), q.max(axis=1)]), ends, atol=0.01)
+    for values, largest in ((qd, [3, 2, 3]), (qdd, [5, 5, 5])):
+        np.testing.assert_allclose(values.max(axis=1), largest, rtol=0.005)
+        np.testing.assert_allclose(values.min(axis=1), -np.array(largest), rtol=0.005)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind", "expected"),
+    [
+        (Limits(), "prismatic", (-1, 1)),
+        (Limits(lower=1.0), "revolute", (1, 1 + 2 * np.pi)),
+        (Limits(upper=0.5), "prismatic", (-1.5, 0.5)),
+        (Limits(lower=-0.2, upper=0.5), "prismatic", (-0.2, 0.5)),
+    ],
+)
+def test_an_end_that_is_given_is_kept_and_the_other_a_turn_or_two_metres_away(limits, kind, expected):
+    assert _position_range(limits, kind) == pytest.approx(expected)
+
+
+def test_the_same_samples_are_drawn_each_time():
+    model = build_model("scara_2r")
+    np.testing.assert_array_equal(structural_samples(model), structural_samples(model, seed=0))
+    assert structural_samples(model).shape == (100, 24)
+    assert base_parameters(model).gap == base_parameters(model, seed=0).gap
+
+
+def test_what_is_eliminated_of_a_link_follows_from_its_own_axis():
+    """The elbow turns about y; the wrist about an axis that is nearest to z."""
+    base = base_parameters(build_model(arm("skewed_chain"), effects=["inertia"]))
+    assert base.regrouped[6:] == ("XX2", "MY2", "M2", "YY3", "MZ3", "M3")
+
+
+def test_a_base_parameter_is_found_by_its_column():
+    base = base_parameters(build_model("scara_2r", effects=["inertia"]))
+    assert base.name_of == {"ZZ1": "ZZ1R", "ZZ2": "ZZ2", "MX2": "MX2", "MY2": "MY2"}
+
+
+def test_states_and_temperatures_are_random_too_so_that_no_offset_looks_like_them():
+    model = build_model("scara_2r", effects=["Fcm", "offm", "Fd1m", "FcTm"])
+    assert base_parameters(model).names == ("Fcm1", "Fcm2", "offm1", "offm2", "Fd1m1", "Fd1m2", "FcTm1", "FcTm2")
+    samples = structural_samples(model)[:, model.names.index("Fd1m1")]
+    state = samples[samples != 0]
+    assert -1 <= state.min() < -0.9
+    assert 0.9 < state.max() <= 1
 
 
 @pytest.mark.parametrize("name", ["kuka_lwr4", "scara_2r"])
@@ -148,6 +199,39 @@ def test_the_condition_of_data_is_that_of_columns_of_unit_length(size):
     found = data_rank(base, regressor)
     assert (found.rank, found.unexcited) == (2, ())
     assert found.condition == pytest.approx(np.sqrt(3))
+
+
+def data_of(*columns):
+    """Return base parameters of viscous friction of as many joints as columns, and data with these columns."""
+    base = base_parameters(build_model(load_robot("scara_2r" if len(columns) == 2 else "kuka_lwr4"), effects=["Fvm"]))
+    regressor = np.zeros((len(columns[0]), base.regrouping.shape[1]))
+    used = list(base.base_columns)
+    regressor[:, used[: len(columns)]] = np.column_stack(columns)
+    return base, regressor
+
+
+@pytest.mark.parametrize(("angle", "rank", "unexcited"), [(4e-8, 2, ()), (1e-8, 1, ("Fvm1", "Fvm2"))])
+def test_columns_are_told_apart_down_to_an_angle_of_2e_8(angle, rank, unexcited):
+    """Two columns of unit length at an angle a have singular values of ``sqrt(2)`` and ``a / sqrt(2)``."""
+    found = data_rank(*data_of([1.0, 0.0, 0.0], [np.cos(angle), np.sin(angle), 0.0]))
+    assert (found.rank, found.unexcited) == (rank, unexcited)
+    assert found.condition == (pytest.approx(2 / angle, rel=1e-3) if rank == 2 else np.inf)
+
+
+@pytest.mark.parametrize(("part", "named"), [(1e-5, False), (1e-3, True)])
+def test_a_parameter_with_a_negligible_part_in_what_is_missing_is_excited(part, named):
+    first, second = np.eye(9, 2).T
+    rest = list(np.eye(9)[3:7])
+    found = data_rank(*data_of(first, first + part * second, second, *rest))
+    assert found.rank == 6
+    assert found.unexcited == ("Fvm1", "Fvm2", *(["Fvm3"] if named else []))
+
+
+def test_fewer_rows_than_parameters_leave_some_unexcited():
+    base, regressor = data_of(*np.eye(3, 7).T)
+    found = data_rank(base, regressor)
+    assert (found.rank, found.structural, found.condition) == (3, 7, np.inf)
+    assert found.unexcited == base.names[3:]
 
 
 def test_a_payload_needs_both_data_sets_in_the_data_too():

@@ -121,3 +121,23 @@ def test_motor_positions_of_an_arm_without_coupled_gears_are_its_joint_positions
     robot = load_robot("scara_2r").in_motor_coordinates()
     motion = quintic(np.zeros((2, 2)), 1.0, limits_of(robot).joints)
     assert limit_violations(motion, robot) == ()
+
+
+def test_limits_that_are_not_given_are_infinite_and_one_number_is_for_all():
+    limits = motion_limits(["a", "b"], velocity=0.5, jerk=[0.1, 7.0])
+    assert limits.lower.tolist() == [-np.inf] * 2
+    assert limits.upper.tolist() == limits.acceleration.tolist() == [np.inf] * 2
+    assert (limits.velocity.tolist(), limits.jerk.tolist()) == ([0.5, 0.5], [0.1, 7.0])
+
+
+def test_a_joint_may_be_held_in_one_place():
+    limits = motion_limits(["a"], lower=0.3, upper=0.3)
+    assert (limits.lower.tolist(), limits.upper.tolist()) == ([0.3], [0.3])
+
+
+@pytest.mark.parametrize(("place", "broken"), [(2.7, "upper"), (-2.7, "lower")])
+def test_each_end_of_a_range_is_a_limit_of_its_own(place, broken):
+    (found,) = limit_violations(quintic([[0, place], [0, 0]], 2.0, ["joint_1", "joint_2"]), load_robot("scara_2r"))
+    assert (found.quantity, found.value) == (broken, pytest.approx(place))
+    assert found.limit == pytest.approx(np.sign(place) * np.deg2rad(150))
+    assert found.time == pytest.approx(2.0)

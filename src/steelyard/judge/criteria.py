@@ -156,10 +156,10 @@ def judge(
         "relative error of the fit": evidence.fit_percent,
         "unseen relative error": evidence.unseen_percent,
         "condition number": evidence.condition,
-        "spread of recordings": 0.0 if evidence.spread is None else evidence.spread,
+        "spread of recordings": evidence.spread,
     }
     for name, value in numbers.items():
-        if isnan(value) or value < 0:
+        if value is not None and (isnan(value) or value < 0):
             raise EstimateError(f"verdict: got {value} as {name}, needed is a number of 0 and above")
     limits = thresholds or Thresholds()
     return verdict_of([row(evidence, limits) for row in _ROWS], cautions)

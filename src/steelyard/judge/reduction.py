@@ -270,7 +270,7 @@ def _predicting(
     No step on the way may predict any part worse than by a factor; the last one none the worse in all parts together.
     """
     left, full = list(columns), left_out.squares(columns)
-    taken, worst = 0, 1.0
+    taken = 0
     for number, step in enumerate(steps, 1):
         left.remove(step.name)
         now = left_out.squares(left)

@@ -28,8 +28,8 @@ class Unwrapper:
     """
 
     def __init__(self) -> None:
-        self.turns = np.zeros(0, int)
-        self._added = np.zeros(0)
+        self.turns = np.array([], int)
+        self._added = np.array([])
         self._last: np.ndarray | None = None
 
     def take(self, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -97,7 +97,7 @@ class Assembly:
         self._last_stamp: float | None = None
         self._typical_step = 0.0
         self._shift = 0.0
-        self._farthest_back = 0.0
+        self._farthest_back = np.inf
         self._backwards: Counter[str] = Counter()
         self._backwards_at: dict[str, list[float]] = {"duplicate_stamp": [], "backward_stamp": []}
 
@@ -190,7 +190,7 @@ class Assembly:
         parts, first = [], 0
         for place in (*back.tolist(), time.size):
             parts.append(time[first:place] + self._shift)
-            latest = max(self._latest, *(float(part.max()) for part in parts if part.size))
+            latest = max([self._latest, *(float(part.max()) for part in parts if part.size)])
             if place < time.size:
                 pause = max(BREAK, BREAK_STEPS * self._typical_step)
                 self._farthest_back = min(self._farthest_back, float(steps[place - 1 + len(before)]))

@@ -203,7 +203,7 @@ def channel_scale(
         [si_scale(u, k, where, r, c) for u, k, r, c in zip(units, quantities, rating, counts, strict=True)]
     )
     shift = np.array([-KELVIN_AT_ZERO_CELSIUS if unit == "K" else 0.0 for unit in units])
-    if rows == len(named[0]) and channel.role != "pose":
+    if channel.role != "pose":
         scale = scale * _row_values(channel.sign, *named, f"{where} sign", default=1.0)
     return scale, shift
 
@@ -244,8 +244,7 @@ def _declared_units(channel: ChannelSetup, quantities: list[str], where: str) ->
         only = normal_unit(channel.unit)
         # One unit for an arm with sliding joints can only mean the kind it fits; the others stay SI.
         fits = [only in QUANTITIES[quantity] for quantity in quantities]
-        mixed = any(fits) and not all(fits) and len(set(quantities)) > 1
-        return [only if fit or not mixed else None for fit in fits]
+        return [only if fit or not any(fits) else None for fit in fits]
     if channel.kind == "wrench" and len(channel.unit) == 2:
         return [normal_unit(channel.unit[row // 3]) for row in range(6)]
     if len(channel.unit) != len(quantities):

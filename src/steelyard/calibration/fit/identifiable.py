@@ -100,7 +100,7 @@ def preference(parameter: Unknown) -> int:
 
 def nonzero_columns(parameters: Sequence[Unknown], jacobian: np.ndarray) -> np.ndarray:
     """Return which columns are not zero in absolute terms (p,), before any scaling; known values have none."""
-    sizes = np.array([0.0 if each.known else PLAUSIBLE.get(each.unit, 1.0) for each in parameters])
+    sizes = np.array([0.0 if each.known else PLAUSIBLE[each.unit] for each in parameters])
     return np.abs(jacobian).max(axis=0, initial=0.0) * sizes > NO_EFFECT
 
 
@@ -194,7 +194,7 @@ def _invisible(
         if not nonzero[number]:
             found.append(Invisible(name, "has no effect on any measured number"))
             continue
-        share = np.abs(regrouping[:, number]) * np.array([PLAUSIBLE.get(parameters[c].unit, 1.0) for c in columns])
+        share = np.abs(regrouping[:, number]) * np.array([PLAUSIBLE[parameters[c].unit] for c in columns])
         rows = [row for row in np.argsort(-share, kind="stable") if regrouping[row, number]]
         content = {selected[row]: float(regrouping[row, number]) for row in rows}
         found.append(Invisible(name, _identified_from(name, content), MappingProxyType(content)))

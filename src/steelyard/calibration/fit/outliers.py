@@ -135,7 +135,7 @@ class PointSearch:
         self.pose = equations.pose[first]
         self.marker = equations.marker[first]
         self.noise = _noise_by_pose(problem)
-        self.prior = 1e6 * np.array([PLAUSIBLE.get(parameter.unit, 1.0) for parameter in problem.parameters])
+        self.prior = 1e6 * np.array([PLAUSIBLE[parameter.unit] for parameter in problem.parameters])
         enough = int(np.ceil(LEAST_EXCESS * len(columns) / self.count.mean()))
         self.core = min(max(int(np.ceil(_CORE_SHARE * self.points)), enough), self.points)
 
