@@ -194,13 +194,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Reached())
 
 
-def run_of(copy: Path, tests: list[str], longest: float | None = None, **environment: str) -> int:
-    """Return the exit code of tests on a copy of the repository; 1 if they do not end."""
+def run_of(copy: Path, tests: list[str], longest: float | None = None, noted: Path | None = None) -> int:
+    """Return the exit code of tests on a copy of the repository, 1 if they do not end; note what they reach."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "mutate", "-p", "no:cacheprovider", "-m", "not large"]
     path = os.pathsep.join([str(copy / "src"), str(copy / "tests")])
     # Bytecode is kept: without it every run compiles all modules again.
     common = {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
-    whole = {**os.environ, **common, **environment}
+    whole = {**os.environ, **common, **({NOTED: str(noted)} if noted else {})}
     try:
         done = subprocess.run(
             [*command, *tests], cwd=copy, env=whole, capture_output=True, timeout=longest, check=False
@@ -209,7 +209,7 @@ def run_of(copy: Path, tests: list[str], longest: float | None = None, **environ
         return 1
     if done.returncode not in (0, 1, 2):
         sys.exit(f"pytest ended with {done.returncode}:\n{(done.stdout + done.stderr).decode()[-3000:]}")
-    if done.returncode and NOTED in environment:
+    if done.returncode and noted:
         sys.exit(f"tests fail on the code as it is:\n{done.stdout.decode()[-3000:]}")
     return done.returncode
 
@@ -287,7 +287,7 @@ def main() -> int:
         reached = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
         for tests in sorted({tuple(tests_of_room(copy, module)) for module in modules}):
             if reached.keys().isdisjoint(tests):
-                run_of(copy, list(tests), **{NOTED: str(copy / "room.json")})
+                run_of(copy, list(tests), noted=copy / "room.json")
                 reached |= json.loads((copy / "room.json").read_text(encoding="utf-8"))
                 noted.write_text(json.dumps(reached), encoding="utf-8")
         for module in modules:

@@ -228,6 +228,8 @@ def test_blocks_of_time_have_scores_and_sigmas_of_their_own_rows():
     np.testing.assert_allclose(block_scores(plain, observations), expected, atol=1e-9)
     np.testing.assert_allclose(expected.sum(axis=0), 0, atol=1e-9)
     influence = expected @ plain.system.inverse
-    np.testing.assert_allclose(block_sigma(plain, observations), np.sqrt(10) * influence.std(axis=0, ddof=1), rtol=1e-9)
+    found = block_sigma(plain, observations)
+    assert found is not None
+    np.testing.assert_allclose(found, np.sqrt(10) * influence.std(axis=0, ddof=1), rtol=1e-9)
     nine = observations_of(*factors[:18])
     assert block_sigma(weighted(nine, names_of(3)), nine) is None
