@@ -41,6 +41,7 @@ from ..robot import AnyRobot, Robot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, verdict_of
 from .consistent import consistent_parameters, cost_cause, inertia_prior, is_costly
+from .cutoff import with_cutoff
 from .diagnosis import with_causes
 from .earlier_runs import as_earlier, check_joinable, with_earlier_runs
 from .findings import LogFinding, log_findings, moving_sources, with_findings
@@ -198,6 +199,8 @@ def _chosen_model(
     model, set_up, selection = plain, [], None
     if settings.chooses_effects:
         set_up = set_up_reasons(PlainFit(plain, inputs.training, settings, dead))
+        progress = stage("choosing the cut-off")
+        resolved, settings = with_cutoff(equations, inputs.training, resolved, settings, progress)
         progress = stage("choosing effects")
         model, selection = select_effects(plain, inputs.training, resolved, prior, settings, progress, without=dead)
         settings = settings_for_chosen(settings) if selection.steps else settings
