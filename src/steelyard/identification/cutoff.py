@@ -60,7 +60,7 @@ def with_cutoff(
     """
     if resolved.chosen.cutoff is not None or resolved.cutoff is None:
         return resolved, settings
-    trials, best = _Trials(equations, recordings, resolved, settings, progress), 0
+    trials, best = _CutoffTrials(equations, recordings, resolved, settings, progress), 0
     for way in (-1, 1):
         while best * way >= 0 and trials.is_better(best + way, best):
             best += way
@@ -72,7 +72,7 @@ def with_cutoff(
 
 
 @dataclass(frozen=True, eq=False)
-class _Errors:
+class _TrialErrors:
     """Errors of the predicted torques of a recording.
 
     Attributes:
@@ -85,7 +85,7 @@ class _Errors:
     errors: np.ndarray
     moving: np.ndarray
 
-    def squares_beside(self, other: _Errors) -> np.ndarray:
+    def squares_beside(self, other: _TrialErrors) -> np.ndarray:
         """Return the squares of these and of other errors in blocks of time (2, blocks), at the samples of both.
 
         Each equation counts by its errors here.
@@ -98,7 +98,7 @@ class _Errors:
         return np.array([[part.sum() for part in np.array_split(one, _BLOCKS)] for one in sums])
 
 
-class _Trials:
+class _CutoffTrials:
     """Cut-offs by their number of steps from the proposed one, and the errors with each.
 
     Args: those of :func:`with_cutoff`.
@@ -118,7 +118,7 @@ class _Trials:
         self._parts = [(label, busiest_part(recording, LOOKED_AT)) for label, recording in recordings]
         self._cutoff, self._highest = resolved.cutoff, HIGHEST * resolved.rate / 2
         self._band = evaluation_filter(resolved.rate, settings.evaluation_cutoff or resolved.cutoff)
-        self._found, self._progress = dict[int, list[_Errors]](), progress
+        self._found, self._progress = dict[int, list[_TrialErrors]](), progress
 
     def is_better(self, steps: int, than: int) -> bool:
         """Return whether torques are predicted better with one cut-off than with another."""
@@ -148,7 +148,7 @@ class _Trials:
         )
         return replace(found, reasons=(reason, *found.reasons[1:]))
 
-    def _errors(self, steps: int) -> list[_Errors]:
+    def _errors(self, steps: int) -> list[_TrialErrors]:
         """Return the errors of every recording, at the samples that count with the proposed cut-off."""
         if steps not in self._found:
             speeds = tuple(self._resolved.standstill.tolist())
@@ -159,11 +159,11 @@ class _Trials:
         return self._found[steps]
 
 
-def _errors_of(source: RowSource, fit: Estimate, band: LowPass) -> _Errors:
+def _errors_of(source: RowSource, fit: Estimate, band: LowPass) -> _TrialErrors:
     blocks = list(filtered_torques(source, fit, band))
     if not blocks:
-        return _Errors(np.zeros(0), *np.zeros((2, len(source.equations.kinds_joints), 0)))
-    return _Errors(
+        return _TrialErrors(np.zeros(0), *np.zeros((2, len(source.equations.kinds_joints), 0)))
+    return _TrialErrors(
         np.concatenate([one.time for one in blocks]),
         np.concatenate([one.measured - one.predicted for one in blocks], axis=1),
         np.concatenate([one.moving for one in blocks], axis=1),
