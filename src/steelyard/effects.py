@@ -94,6 +94,11 @@ class Effect:
         return self.builder.startswith("gear_coupling.")
 
     @property
+    def is_of_joints(self) -> bool:
+        """Whether it is friction or an offset of single joints, of no other cause."""
+        return self.builder.startswith("friction.")
+
+    @property
     def needs_temperature(self) -> bool:
         """Whether it depends on the temperature of the joints."""
         return self.builder.startswith("temperature.")

@@ -149,3 +149,32 @@ def test_intervals_cover_planted_effects():
         width = drawn.half_width()
         inside += [abs(drawn.values[k] - true[name]) < width[k] for k, name in enumerate(drawn.columns)]
     assert 0.90 <= np.mean(inside) <= 0.99
+
+
+def test_friction_of_the_plain_model_is_drawn_too_where_data_hardly_show_it():
+    """Left open beside effects that are not, it took over what these may not, with the wrong sign (LWR4+)."""
+    without = {"Fvm1": 0.0, "Fvm2": 0.0}
+    fit = fitted(recorded(arm(without), 0, noise=5.0), ("+Fgm",))
+    free, columns = fit.fit.estimate, fit.fit.estimate.columns
+    drawn = regularised_fit(fit.fit, fit.equations, arm().defaults.effects, None).estimate
+    absent, clear = ([columns.index(f"{name}{joint}") for joint in (1, 2)] for name in ("Fvm", "Fcm"))
+    assert np.all(np.abs(drawn.values[absent]) < 0.9 * np.abs(free.values[absent]))
+    np.testing.assert_allclose(drawn.values[clear], free.values[clear], atol=0.5 * free.sigma[clear].max())
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_sigmas_are_wider_where_left_out_parts_are_predicted_worse_than_they_say(times):
+    """Rows that are counted nine times say three times more than they know."""
+    whole = fitted(recorded(arm(), 0), ("+Fgm",))
+    fit, equations = whole.fit, whole.equations
+    system = replace(fit.estimate.system, triangle=np.sqrt(times) * fit.estimate.system.triangle)
+    counted = replace(fit.estimate, system=system, covariance=fit.estimate.covariance / times)
+    factors = tuple(replace(one, triangle=np.sqrt(times) * one.triangle) for one in fit.used.factors)
+    fit = replace(fit, estimate=counted, observations=replace(fit.used, factors=factors))
+    fit = replace(fit, used=fit.observations)
+    part_of = {(one.recording, one.block): one.block // 3 for one in factors}
+    found = regularised_fit(fit, equations, arm().defaults.effects, None, part_of)
+    widened = np.median(found.of_data.sigma / counted.sigma)
+    assert widened == pytest.approx(np.sqrt(times), rel=0.4)
+    assert widened >= 1
+    assert np.all(regularised_fit(fit, equations, arm().defaults.effects, None).of_data.sigma == counted.sigma)

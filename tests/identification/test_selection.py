@@ -24,9 +24,10 @@ from steelyard.identification import (
     settings_from_table,
 )
 from steelyard.identification.folds import Folds, left_out_errors, solution
-from steelyard.identification.selection import SelectionStep, _with_candidates
+from steelyard.identification.selection import SelectionStep, _with_candidates, select_effects
 from steelyard.model import build_model
 from steelyard.motion import fourier
+from steelyard.observe import resolve_preparation
 from steelyard.recording import read_recordings
 from steelyard.robot import load_robot
 from steelyard.run import read_config
@@ -77,6 +78,20 @@ def test_planted_friction_is_found_and_predicts_better():
         assert found.selection.text in found.notes
         assert found.to_json()["selection"]["steps"][0]["effect"] == steps_of(found)[0].effect
     assert found_all == 3
+
+
+def test_a_base_that_is_hardly_tilted_is_estimated_with_whatever_effects_are_chosen():
+    """No base is exactly level; two standard errors of a choice left it out, and links took it over (Panda)."""
+    benchmark = benchmark_module("selection")
+    simulated, described = benchmark.planted_arm(load_robot("ur10e"), "dahl")
+    recording = benchmark.recorded(simulated, 0, "white")
+    model, labelled = build_model(described), [("one", recording)]
+    resolved = resolve_preparation(SETTINGS.preparation, [recording])
+    chosen, found = select_effects(model, labelled, resolved, None, SETTINGS)
+    assert found.steps
+    assert "tilt" not in {step.effect for step in found.steps}
+    assert "tilt" in chosen.effects
+    assert "beside them tilt" in found.text
 
 
 def test_a_validation_that_hardly_moves_is_said_to_be_none():

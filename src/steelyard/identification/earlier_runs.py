@@ -30,7 +30,7 @@ def check_joinable(method: str) -> None:
 
 
 def as_earlier(settings: Settings, runs: Sequence[SavedRun]) -> Settings:
-    """Return settings with the constants of friction, and instead of a choice the effects, of the first earlier run.
+    """Return settings with the constants of friction, and instead of a choice effects and cut-off, of the first run.
 
     Rows count together only if their columns mean the same. Sign width and delay that a run had estimated count too.
 
@@ -50,11 +50,14 @@ def as_earlier(settings: Settings, runs: Sequence[SavedRun]) -> Settings:
             sign_width=settings.sign_width or earlier.sign_width,
             preparation=replace(settings.preparation, delay=delay),
         )
+    prepared = settings.preparation
+    prepared = replace(prepared, cutoff=prepared.cutoff or earlier.preparation.cutoff)
     # The payload of this run may be another one: it is found anew.
     constants = None if earlier.friction is None else without_payload_part(earlier.friction)
     return replace(
         settings,
         friction=settings.friction or constants,
+        preparation=prepared,
         effects=effects if settings.chooses_effects else settings.effects,
         select=False,
     )

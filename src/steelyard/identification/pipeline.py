@@ -41,12 +41,14 @@ from ..robot import AnyRobot, Robot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, verdict_of
 from .consistent import consistent_parameters, cost_cause, inertia_prior, is_costly
+from .cutoff import with_cutoff
 from .diagnosis import with_causes
 from .earlier_runs import as_earlier, check_joinable, with_earlier_runs
 from .findings import LogFinding, log_findings, moving_sources, with_findings
 from .fine_faults import PlainFit, set_up_reasons
 from .fitting import ArmFit, column_name, fit_sources
-from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_found_inertias
+from .folds import Folds
+from .inputs import Inputs, Labelled, inputs_of, model_of, settings_of, sources_of, with_found_inertias
 from .mounting import refuse_removed_gravity
 from .nonlinear import NonlinearFit, estimate_nonlinear
 from .payload_gains import check_same_gains, payload_and_notes
@@ -146,6 +148,7 @@ class _ChosenModel:
         selection: How effects were chosen; None if they were given.
         prior: The robot whose link inertias are trusted, if any.
         nonlinear: Nonlinear parameters that were asked for.
+        recordings: The recordings to fit.
     """
 
     equations: Equations
@@ -155,6 +158,7 @@ class _ChosenModel:
     selection: Selection | None
     prior: Robot | None
     nonlinear: NonlinearFit
+    recordings: Sequence[Labelled]
 
     @property
     def steps(self) -> tuple[SelectionStep, ...]:
@@ -165,7 +169,8 @@ class _ChosenModel:
         """Return the fit with chosen effects drawn to zero and links to usual ones, where effects were chosen."""
         if self.selection is None or not self._regularises:
             return fit
-        return regularised_fit(fit, self.equations, self.selection.plain, self.prior)
+        part_of = Folds(self.recordings).numbered(fit.used)[0]
+        return regularised_fit(fit, self.equations, self.selection.plain, self.prior, part_of)
 
     def notes(self, fit: ArmFit) -> list[str]:
         """Return what a reader should know of the choice, a sentence each."""
@@ -194,6 +199,8 @@ def _chosen_model(
     model, set_up, selection = plain, [], None
     if settings.chooses_effects:
         set_up = set_up_reasons(PlainFit(plain, inputs.training, settings, dead))
+        progress = stage("choosing the cut-off")
+        resolved, settings = with_cutoff(equations, inputs.training, resolved, settings, progress)
         progress = stage("choosing effects")
         model, selection = select_effects(plain, inputs.training, resolved, prior, settings, progress, without=dead)
         settings = settings_for_chosen(settings) if selection.steps else settings
@@ -210,7 +217,7 @@ def _chosen_model(
     settings = replace(settings, friction=None if model.friction == plain.robot.friction else model.friction)
     if model is not plain:
         equations = equations_of(model, without=dead)
-    return _ChosenModel(equations, resolved, settings, set_up, selection, prior, nonlinear)
+    return _ChosenModel(equations, resolved, settings, set_up, selection, prior, nonlinear, inputs.training)
 
 
 def _cautions(found: Identification, unseen: Sequence[RowSource], fit: ArmFit, settings: Settings) -> list[Reason]:

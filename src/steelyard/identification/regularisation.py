@@ -5,19 +5,23 @@ recording that costs nothing, in faster or other motion much. Two weak priors pr
 trusted robot file, within a relative deviation, or near those of usual build, within a deviation that the data
 themselves give. So it is with the torques of an effect over all joints, which are of one size (empirical Bayes, by
 expectation and maximisation): an effect that they show clearly is hardly drawn, one that they hardly show is drawn to
-zero. Rows count as what correlated noise leaves of them.
+zero. That holds for viscous and Coulomb friction and offsets too: left open beside all else they would take over what
+the others may not. Rows count as what correlated noise leaves of them, and as little as left-out blocks show: a model
+that predicts these worse than its sigmas say knows less than they say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy import linalg
 
+from ..effects import EFFECTS
 from ..estimate import Estimate, System
-from ..model import Model
+from ..judge import PartSums, factor_parts
+from ..model import Model, Parameter
 from ..observe import Equations
 from ..robot import INERTIAL_NAMES, Robot
 from .fitting import ArmFit
@@ -36,8 +40,8 @@ whose residuals are errors of the model, a right one raises them by up to two th
 _WIDENING = 0.9
 """Correlated noise widens each sigma by a factor of its own; with priors by no less than this quantile of them."""
 
-_ITERATIONS = 30
-_SPANNED = 1e-9
+_ITERATIONS, _CALIBRATIONS = 30, 4
+_SPANNED, _KEPT = 1e-9, 1e-6
 
 
 def settings_for_chosen(settings: Settings) -> Settings:
@@ -53,25 +57,76 @@ def settings_for_chosen(settings: Settings) -> Settings:
     return replace(settings, method=method, covariance=settings.covariance or "model", reduction="none")
 
 
-def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], prior: Robot | None) -> ArmFit:
+def regularised_fit(
+    fit: ArmFit,
+    equations: Equations,
+    plain: Sequence[str],
+    prior: Robot | None,
+    part_of: Mapping[tuple[str, int], int] | None = None,
+) -> ArmFit:
     """Return a fit with links drawn to a reference and effects to zero.
 
     Args:
         fit: The fit.
         equations: Model and base parameters.
-        plain: Effects that are not drawn, as ``--effects`` takes them: those of the plain model.
+        plain: Effects of the plain model, as ``--effects`` takes them: only their friction and offsets are drawn.
         prior: The robot whose link inertias are trusted; None: links of usual build.
+        part_of: The part of every block of time, by recording and number of the block, left out in turn to see how far
+            sigmas can be believed; None: they are.
     """
     rows = link_rows(equations, fit.estimate.columns, prior) / LINK_DEVIATION
+
+    def drawn_to_all(estimate: Estimate) -> Estimate:
+        return regularised(estimate, equations, plain, rows, guessed=prior is None)
+
+    factor = 1.0
+    if part_of is not None:
+        parts = factor_parts(fit.estimate, fit.used, part_of)["time"][0]
+        for _ in range(_CALIBRATIONS):
+            wider = with_wider_sigmas(fit.estimate, factor)
+            factor = max(factor * disbelief(drawn_to_all(wider), wider, parts), 1.0)
+    of_data = with_wider_sigmas(fit.of_data, factor)
+    fit = replace(fit, estimate=with_wider_sigmas(fit.estimate, factor), without_prior=of_data)
+    drawn = drawn_to_all(fit.estimate)
     links_open = regularised(fit.estimate, equations, plain, rows[:0])
-    drawn = regularised(fit.estimate, equations, plain, rows, guessed=prior is None)
     system = fit.estimate.system
     open_squares, squares = (
         float(np.sum((system.triangle @ np.append(one.values, -1.0)) ** 2)) for one in (links_open, drawn)
     )
     if squares > CONTRADICTED * open_squares:
         drawn = links_open
-    return replace(fit, estimate=drawn, without_prior=fit.of_data, links_open=links_open)
+    return replace(fit, estimate=drawn, links_open=links_open)
+
+
+def with_wider_sigmas(estimate: Estimate, factor: float) -> Estimate:
+    """Return an estimate whose sigmas are larger by a factor."""
+    return estimate if factor == 1.0 else replace(estimate, covariance=factor**2 * estimate.covariance)
+
+
+def disbelief(drawn: Estimate, estimate: Estimate, parts: PartSums) -> float:
+    """Return by which factor the errors of left-out parts say that sigmas should be larger.
+
+    A part that is left out is predicted worse than it is fitted, by ``sum_g tr A_g (C_-g + C)`` in the mean: ``A_g`` is
+    the information in its rows, C the covariance of the parameters and ``C_-g`` that without the part. Priors are held.
+
+    Args:
+        drawn: The estimate with priors.
+        estimate: That of the data alone, whose sigmas are looked at.
+        parts: Sums over the parts at ``estimate``.
+    """
+    deviation = _deviation(estimate)
+    units = np.outer(deviation, deviation)
+    total = drawn.system.triangle[:, :-1].T @ drawn.system.triangle[:, :-1]
+    shift = drawn.values - estimate.values
+    pull = total @ shift  # of the priors, at the estimate of the data
+    excess = expected = 0.0
+    lengths = np.sqrt(np.outer(np.diag(total), np.diag(total)))
+    for scores, information in zip(parts.scores, parts.information, strict=True):
+        inverse = np.linalg.inv((total - (1 - _KEPT) * information / units) / lengths) / lengths
+        other = inverse @ (pull - scores / deviation**2)
+        excess += sum(sign * (one @ information @ one - 2 * scores @ one) for sign, one in ((1, other), (-1, shift)))
+        expected += float(np.sum(information * (inverse + drawn.system.inverse)))
+    return float(np.sqrt(max(excess, 0.0) / expected)) if expected > 0 else 1.0
 
 
 def regularisation_note(fit: ArmFit, equations: Equations, prior: Robot | None) -> str:
@@ -84,8 +139,8 @@ def regularisation_note(fit: ArmFit, equations: Equations, prior: Robot | None) 
     if "inertia" not in equations.model.effects:
         links = ""
     return (
-        f"chosen effects are drawn to zero as far as the data leave them open{links}; residuals are taken for errors "
-        "of the model: rows count by their size (iterated) and are not whitened"
+        f"chosen effects, friction and offsets are drawn to zero as far as the data leave them open{links}; residuals "
+        "are taken for errors of the model: rows count by their size (iterated) and are not whitened"
     )
 
 
@@ -127,8 +182,12 @@ def shrinkage(fit: ArmFit) -> np.ndarray:
 
 def _root(estimate: Estimate) -> np.ndarray:
     """Return the root (c, c) of the information that correlated noise leaves the data."""
-    widening = np.maximum(estimate.widening, np.quantile(estimate.widening, _WIDENING))
-    return estimate.system.triangle[:-1, :-1] / (estimate.unit * widening)
+    return estimate.system.triangle[:-1, :-1] / _deviation(estimate)
+
+
+def _deviation(estimate: Estimate) -> np.ndarray:
+    """Return the deviation of a row, with that by which correlated noise widens each sigma (c,)."""
+    return estimate.unit * np.maximum(estimate.widening, np.quantile(estimate.widening, _WIDENING))
 
 
 def _reference_links(model: Model, prior: Robot | None) -> tuple[np.ndarray, np.ndarray]:
@@ -145,6 +204,14 @@ def _reference_links(model: Model, prior: Robot | None) -> tuple[np.ndarray, np.
         block = slice(10 * k, 10 * k + 10)
         spread[block, block], mean[block] = reference.to_parameters, reference.parameters
     return spread, mean
+
+
+def _is_drawn(parameter: Parameter, plain: Sequence[str]) -> bool:
+    """Return whether a parameter is drawn to zero: one of friction, an offset, or of another effect that was chosen."""
+    effect = parameter.effect
+    if effect in EFFECTS and EFFECTS[effect].is_of_joints:
+        return True
+    return not {effect, f"{effect}{parameter.number}"} & {*plain, "payload"}
 
 
 def regularised(
@@ -166,9 +233,8 @@ def regularised(
     parameters = {one.name: one for one in equations.model.parameters}
     groups: dict[str, list[int]] = {}
     for k, name in enumerate(columns):
-        one = parameters[name]
-        if not {one.effect, f"{one.effect}{one.number}"} & {*plain, "payload"}:
-            groups.setdefault(one.effect, []).append(k)
+        if _is_drawn(parameters[name], plain):
+            groups.setdefault(parameters[name].effect, []).append(k)
     lengths, pull = np.linalg.norm(triangle[:, :-1], axis=0), np.zeros(len(columns))
     system = free = System(columns, triangle, estimate.system.rows)
     deviation = 1.0  # of the links, in units of the rows

@@ -57,6 +57,8 @@ def write_run(
     content = {**found.to_json(), **(extra or {})}
     # The inertias that effects are in proportion to were found: without them the model could not be made again.
     settings = {**settings, **({} if found.settings.friction is None else {"friction": plain(found.settings.friction)})}
+    prepared = {"cutoff": found.settings.preparation.cutoff, "evaluation_cutoff": found.settings.evaluation_cutoff}
+    settings |= {name: value for name, value in prepared.items() if value is not None}
     if found.nonlinear:  # as found: what is made of the run later has to have them
         settings |= {"sign_width": found.settings.sign_width, "delay": found.settings.preparation.delay}
     return run.save(settings, inputs, content, lambda folder, _: fill_run(folder, found), seconds, found.to_html)

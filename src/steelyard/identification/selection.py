@@ -11,6 +11,9 @@ repetitions of its parts are left out together: else the model would be asked fo
 held near a reference: free ones, which need not be possible bodies, stand in for effects that the model lacks, and
 hide them.
 
+No base is exactly level, and free links take over what that does. So ``tilt`` is not left to chance: it is part of
+every model with chosen effects, where it is drawn to zero as far as the data leave it open.
+
 Recordings for validation are no argument of anything here.
 """
 
@@ -97,9 +100,11 @@ class Selection:
         listed = ", ".join(
             f"{one.effect} -{one.gain_percent:.0f} % ({one.standard_errors:.1f} s.e.)" for one in self.steps
         )
+        is_added = "tilt" in {*self.effects} - {*self.plain} - {one.effect for one in self.steps}
+        tilted = "; beside them tilt, which is estimated wherever effects are chosen" if is_added else ""
         return (
             f"{self.tried} effects tried on {self.folds} left-out blocks of the training data, chosen in this order, "
-            f"with the squared error of prediction that each takes away: {listed}"
+            f"with the squared error of prediction that each takes away: {listed}{tilted}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -149,6 +154,7 @@ def select_effects(
     units = _candidates(model, equations)
     rows = link_rows(equations, equations.names, prior) * (widening / LINK_DEVIATION)
     steps, added = _forward(squares, _columns(equations, model.effects), units, rows.T @ rows)
+    added += ["tilt"] if steps and "tilt" in units and "tilt" not in added else []
     selection = Selection((*model.chosen_effects, *added), model.chosen_effects, steps, len(units), squares.folds)
     progress(3, 3)
     if not steps:

@@ -90,7 +90,8 @@ class Settings:
         prior: Value and standard deviation of parameters towards which the estimate is drawn.
         consistency: Prior and bounds of the physically consistent parameters.
         hold_out: Last part of every recording that is held out if no validation is given.
-        evaluation_cutoff: Low-pass under which torques are compared [Hz]; None: that of the positions.
+        evaluation_cutoff: Low-pass under which torques are compared [Hz]; None: that of the positions, as their motion
+            proposes it.
         thresholds: Of the verdict.
         bias_repeats: Refits with noisier positions that estimate the bias; 0 for none.
         seed: Of the noise in them.
