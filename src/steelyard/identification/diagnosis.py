@@ -101,7 +101,8 @@ def diagnose(
     fit = PlainFit(model, labelled, settings, dead)
     stage("looking for gross faults")
     found = [*_gross(fit)]
-    if not any(one.severity == "bad" for one in found):
+    # A tilted base may look like another gain of a joint that gravity does not pull at else.
+    if not any(one.severity == "bad" and one.code != "gain_changed" for one in found):
         for name, test in FINE_TESTS.items():
             stage(name)
             found += test(fit)
@@ -180,8 +181,9 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     if cause is None:
         explained = [one.joint for one in scaled] if mounting is None else []
         yield from (one for one in _beyond_effort(plausible, fit.settings) if one.joint not in explained)
-    of_cause = cause.joints if cause is not None else ()
-    yield from (one for one in _recordings(fit) if one.joint not in of_cause)
+    # Beside a gross fault only a payload of some recordings is no consequence of it.
+    is_gross = cause is not None or mounting is not None or bool(scaled)
+    yield from (one for one in _recordings(fit) if not is_gross or one.code == "undeclared_payload")
 
 
 def _is_far(gain: float | None) -> bool:
