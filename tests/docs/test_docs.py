@@ -56,7 +56,8 @@ def searched_once():
             return searches.get(starts) or searches.setdefault(starts, search(starts, threads, progress))
 
         def simulated(robot, timing):
-            return runs.get(robot.name) or runs.setdefault(robot.name, simulate(robot, timing))
+            key = robot.name, demo.MOVES
+            return runs.get(key) or runs.setdefault(key, simulate(robot, timing))
 
         patch.setattr(p1, "optimised_motions", searched)
         patch.setattr(demo, "simulated_runs", simulated)
@@ -230,7 +231,11 @@ def test_every_python_example_runs(page, code, workplace):
 
 @pytest.mark.parametrize("page", FOLLOWED)
 def test_a_page_can_be_followed_from_an_empty_folder(page, tmp_path, monkeypatch, capsys):
-    """As a newcomer does: every block in the order of the page; tables are files that the text has just named."""
+    """As a newcomer does: every block in the order of the page; tables are files that the text has just named.
+
+    The demo's motions are a third as long here; in full it is run by ``make test-all``.
+    """
+    monkeypatch.setattr(importlib.import_module("steelyard.cli.demo"), "MOVES", 8)
     monkeypatch.chdir(tmp_path)
     text, done = (ROOT / page).read_text(encoding="utf-8"), 0
     for block in BLOCK.finditer(text):
