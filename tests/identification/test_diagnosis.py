@@ -34,12 +34,11 @@ def recorded(seed: int, payload: str | None = None, arm: str = ARM, *, weightles
     robot = robot.with_gravity((0.0, 0.0, 0.0)) if weightless else robot
     motion = default_motion(robot, seed)
     noises = {key: Noise(one["kind"], tuple(one["std"])) for key, one in default_noise(robot, motion).items()}
-    experiment = Experiment(
-        plant="ideal", control_rate=200.0, record_rate=200.0, encoder_quantum=1e-5, payload=payload,
-        **noises,  # type: ignore[arg-type]
-    )  # fmt: skip
+    experiment = Experiment(record_rate=200.0, encoder_quantum=1e-5, payload=payload, **noises)  # type: ignore[arg-type]
+    if not weightless:  # torques without gravity are told from friction, near standstill too: as a controller has it
+        experiment = replace(experiment, plant="ideal", control_rate=200.0)
     found = recording_of(simulate(robot, motion, experiment, [seed]))
-    # Positions that are those commanded are a fault of their own.
+    # Positions that are those commanded would be a fault of their own.
     return replace(found, payload=None, reference=None, notes=(), findings=())
 
 
