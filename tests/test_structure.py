@@ -6,6 +6,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -33,10 +34,18 @@ def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all statements in it, but not their expressions, which are most of a tree."""
+    yield node
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, field, ()):
+            yield from statements(child)
+
+
 def imported_rooms(path: Path) -> set[str]:
     package = ["steelyard", *path.relative_to(SOURCE).parent.parts]
     rooms = set()
-    for node in ast.walk(parsed(path)):
+    for node in statements(parsed(path)):
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             full = [*base, *(node.module or "").split(".")] if node.module else base

@@ -26,7 +26,7 @@ from steelyard.recording import write_recording
 from steelyard.robot import load_robot
 from steelyard.verdict import Reason
 
-SHORT_DESIGN = ["--starts", "1", "--duration", "4", "--harmonics", "2", "--floor", "none"]
+SHORT_DESIGN = ["--starts", "1", "--duration", "4", "--harmonics", "2", "--floor", "none", "--rate", "30"]
 SHORT_STUDY = ["--seeds", "2", "--rate", "50", "--methods", "wls,ols", "--processes", "1", "--parameters"]
 FIT = ["identify", "ur10e", "log1.npz", "--method", "wls", "--reduction", "none"]
 COMMANDS = {

@@ -230,8 +230,9 @@ def test_whitened_factors_give_the_same_estimate_and_unit_noise():
     assert abs(fit.estimate.system.squares / fit.estimate.system.freedom - 1) < 0.05
 
 
-def test_torques_without_any_noise_are_fitted_exactly():
-    robot = load_robot("ur10e")
+@pytest.mark.parametrize("arm", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
+def test_torques_without_any_noise_are_fitted_exactly(arm):
+    robot = load_robot(arm)
     experiment = Experiment(plant="ideal", control_rate=200, record_rate=200)
     run = simulate(robot, default_motion(robot, 2), experiment, seeds=[1])
     estimate = fit_arm(robot, recording_of(run)).fit.estimate

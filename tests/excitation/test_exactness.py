@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,12 @@ from exactness import ARMS, Case, Witness, random_cases
 from steelyard.motion import fourier
 
 LARGEST_VIOLATION = 1e-9
+
+
+@pytest.fixture(scope="module")
+def first_case(tmp_path_factory):
+    """A function from an arm's name to the first of its random designs, each made once."""
+    return cache(lambda name: random_cases(name, 1, tmp_path_factory.mktemp(name))[0][0])
 
 
 def worst_of(cases: list[Case], instants: int) -> float:
@@ -23,9 +31,8 @@ def worst_of(cases: list[Case], instants: int) -> float:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == "scara_2r" else pytest.mark.large) for name in ARMS]
 )
-def test_random_designs_keep_every_limit(name, tmp_path):
-    cases, _ = random_cases(name, 1, tmp_path)
-    worst = worst_of(cases, 20_000)
+def test_random_designs_keep_every_limit(name, first_case):
+    worst = worst_of([first_case(name)], 20_000)
     assert worst <= LARGEST_VIOLATION
     # Limits are not only kept: the motion goes up to some of them.
     assert worst > -1e-2
@@ -40,9 +47,9 @@ def test_many_random_designs_keep_every_limit(name, tmp_path):
     assert len(refused) < count / 2, refused
 
 
-def test_the_witness_sees_what_is_broken(tmp_path):
+def test_the_witness_sees_what_is_broken(first_case):
     """A motion many times as large, and three times as fast, breaks limits of every kind by more than rounding."""
-    case = random_cases("scara_2r", 1, tmp_path)[0][0]
+    case = first_case("scara_2r")
     motion = case.trajectory
     larger = fourier(motion.q0, 12 * motion.sin, 12 * motion.cos, motion.period / 3, motion.joints)  # type: ignore[attr-defined]
     found = Witness(case).violations(larger, 2000)

@@ -61,6 +61,11 @@ def family() -> tuple[list[Candidate], int]:
     return born(STARTS, 0)
 
 
+@cache
+def ended_early() -> tuple[list[Candidate], int]:
+    return born(4, 0, most=6)
+
+
 @pytest.mark.large
 def test_one_in_four_is_finished_and_the_stages_are_those_that_were_announced():
     made, stages = family()
@@ -98,17 +103,17 @@ def test_they_find_a_better_motion_more_often_than_not():
 
 
 def test_those_that_break_constraints_come_last():
-    made, _ = family()
-    finished = [one for one in made if one.is_finished and one.state.violation <= FEASIBLE]
-    best = by_merit(finished)[0]
-    broken = Candidate(
-        99, None, best.ready, DescentState(best.state.z, best.state.multipliers, 0.5, -1e9), is_finished=True
+    one = ended_early()[0][0]
+    states = ((0.0, 1.0), (FEASIBLE, 2.0), (0.5, -1e9))
+    best, second, broken = (
+        Candidate(number, None, one.ready, DescentState(one.state.z, one.state.multipliers, *state), is_finished=True)
+        for number, state in enumerate(states)
     )
-    assert by_merit([broken, *finished])[-1] is broken
+    assert [each.number for each in by_merit([broken, second, best])] == [0, 1, 2]
 
 
 def test_an_end_in_the_middle_leaves_candidates_that_can_be_finished():
-    made, _ = born(4, 0, most=6)
+    made, _ = ended_early()
     assert any(one.is_finished for one in made)
     assert all(np.isfinite(one.state.value) for one in made)
 

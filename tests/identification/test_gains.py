@@ -59,7 +59,7 @@ def clean(payload: str | None) -> Recording:
     """Return 20 s of the arm without noise."""
     size = np.random.default_rng(5).uniform(-1, 1, (2, 2, 10)) * [[[0.35], [0.5]]]
     motion = fourier([0, 0], size[0], size[1], 20.0, ["joint_1", "joint_2"])
-    experiment = Experiment(record_rate=100, encoder_quantum=1e-6, payload=payload, saturate=False)
+    experiment = Experiment(plant="ideal", control_rate=100, record_rate=100, encoder_quantum=1e-6, payload=payload)
     return recording_of(simulate(ARM, motion, experiment))
 
 

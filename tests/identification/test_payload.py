@@ -34,7 +34,7 @@ TRUE = np.array(LWR4.payloads["P5"])
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=QUICK)
+    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=replace(QUICK, select=False))
     return save_run(found, tmp_path_factory.mktemp("run"))
 
 

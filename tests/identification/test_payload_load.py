@@ -45,7 +45,7 @@ def simulated(robot: Robot, seed: int, payload: str | None = None) -> Recording:
     sin, cos = np.random.default_rng(seed).uniform(-1, 1, (2, 2, 6)) / np.arange(1, 7) * 1.5
     motion = fourier([0.0, 0.5], sin, cos, 10.0, ["joint_1", "joint_2"])
     noise = Noise("white", (0.2, 0.05))
-    experiment = Experiment(record_rate=200, motor_noise=noise, payload=payload, saturate=False)
+    experiment = Experiment(plant="ideal", control_rate=200, record_rate=200, motor_noise=noise, payload=payload)
     return recording_of(simulate(robot, motion, experiment, [seed]))
 
 

@@ -126,7 +126,7 @@ def test_without_validation_the_last_part_is_held_out_and_this_is_said():
 
 
 def test_loaded_recordings_alone_are_said_not_to_tell_the_payload():
-    result = identify(LWR4, [lwr4(2, "P5")], [lwr4(3, "P5")], replace(QUICK, measured="joint"))
+    result = identify(LWR4, [lwr4(2, "P5")], [lwr4(3, "P5")], replace(QUICK, measured="joint", select=False))
     assert result.payload is None
     assert any("two data sets separate it" in reason.remedy for reason in result.verdict.reasons)
 
@@ -156,10 +156,11 @@ def test_settings_of_a_table_are_those_of_the_records():
     assert settings.thresholds.error_good == 3.0
 
 
-def still(recording: Recording, joint: int) -> Recording:
-    """Return the recording with a joint that holds its position, but for the last digit of its encoder."""
+def still_scara() -> Recording:
+    """Return a recording with a joint that holds its position, but for the last digit of its encoder."""
+    recording = scara(1)
     q = recording.q.copy()
-    q[joint] = 0.3 + 1e-7 * (np.arange(recording.samples) % 3)
+    q[0] = 0.3 + 1e-7 * (np.arange(recording.samples) % 3)
     return replace(recording, q=q)
 
 
@@ -167,20 +168,22 @@ def still(recording: Recording, joint: int) -> Recording:
     ("recordings", "validation", "settings", "expected"),
     [
         ([], [], QUICK, "no recording is left"),
-        ([scara(1)], [scara(1)], QUICK, "is the same data as"),
-        ([scara(1), scara(1)], [scara(3)], QUICK, "are the same data"),
-        ([lwr4(1)], [], QUICK, "is it a recording of another robot"),
-        ([still(scara(1), 0)], [scara(3)], QUICK, "never moves"),
-        ([scara(1)], [scara(3)], replace(QUICK, preparation=Preparation(decimation=200)), "gives no row"),
-        ([scara(1)], [scara(3)], replace(QUICK, preparation=Preparation(decimation=50)), "rows"),
-        ([scara(1)], [scara(3)], replace(QUICK, protected=("ZZ9",)), "unknown parameter 'ZZ9'"),
-        ([scara(1)], [scara(3)], replace(QUICK, prior={"ZZ2": (0.06, 0.0)}), "deviation above 0"),
-        ([scara(1)], [scara(3)], replace(QUICK, measured="joint"), "no joint_torque channel"),
+        (["scara 1"], ["scara 1"], QUICK, "is the same data as"),
+        (["scara 1", "scara 1"], ["scara 3"], QUICK, "are the same data"),
+        (["lwr4"], [], QUICK, "is it a recording of another robot"),
+        (["still"], ["scara 3"], QUICK, "never moves"),
+        (["scara 1"], ["scara 3"], replace(QUICK, preparation=Preparation(decimation=200)), "gives no row"),
+        (["scara 1"], ["scara 3"], replace(QUICK, preparation=Preparation(decimation=50)), "rows"),
+        (["scara 1"], ["scara 3"], replace(QUICK, protected=("ZZ9",)), "unknown parameter 'ZZ9'"),
+        (["scara 1"], ["scara 3"], replace(QUICK, prior={"ZZ2": (0.06, 0.0)}), "deviation above 0"),
+        (["scara 1"], ["scara 3"], replace(QUICK, measured="joint"), "no joint_torque channel"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(recordings, validation, settings, expected):
+    made = {"scara 1": lambda: scara(1), "scara 3": lambda: scara(3), "lwr4": lambda: lwr4(1), "still": still_scara}
+    given, unseen = ([made[name]() for name in names] for names in (recordings, validation))
     with pytest.raises(SteelyardError, match=expected) as error:
-        identify(SCARA, recordings, validation, settings)
+        identify(SCARA, given, unseen, settings)
     assert "\n" not in str(error.value)
 
 

@@ -152,11 +152,7 @@ def simulated(name, seed, loaded=False, gain=None, factor=0.9):
     robot = replace(load_robot(name), payloads={"tool": PAYLOAD})
     points = random_points(limits_of(robot), 8, 2.0, quintic_profile(), np.random.default_rng(seed))
     experiment = Experiment(
-        record_rate=200,
-        saturate=False,
-        encoder_quantum=1e-6,
-        payload="tool" if loaded else None,
-        control="computed_torque",
+        plant="ideal", control_rate=200, record_rate=200, encoder_quantum=1e-6, payload="tool" if loaded else None
     )
     run = simulate(robot, quintic(points, 2.0, [body.joint.name for body in robot.actuated]), experiment, [seed])
     clean, rng, torques = recording_of(run), np.random.default_rng(seed), []

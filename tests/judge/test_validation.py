@@ -48,7 +48,7 @@ def simulated(name, points, seed, deviation=0.0, payload=None):
     joints = [body.joint.name for body in robot.actuated]
     places = random_points(limits_of(robot), points, 1.0, trapezoidal_profile(), np.random.default_rng(seed))
     noise = Noise("white", (deviation,) * len(joints)) if deviation else None
-    experiment = Experiment(motor_noise=noise, joint_noise=noise, payload=payload, saturate=False)
+    experiment = Experiment(plant="ideal", motor_noise=noise, joint_noise=noise, payload=payload)
     run = simulate(robot, trapezoidal(places, 1.0, joints), experiment, seeds=[seed])
     return recording_of(run), run.truth
 

@@ -195,17 +195,19 @@ def left_out_errors(
     places = [[place[k] for k in own] for own in candidates]
     before, after = np.zeros(len(by_fold)), np.zeros((len(by_fold), len(candidates)))
     values = np.full((len(by_fold), len(new)), np.nan)
+    inside, across, among = np.ix_(columns, columns), np.ix_(columns, new), np.ix_(new, new)
+    blocks = [np.ix_(own, own) for own in places]
     for fold, left_out in enumerate(by_fold):
         known = total - left_out
         scale = np.sqrt(np.maximum(np.diag(known), 1e-300))
         known = known / scale[:, None] / scale
-        inner = known[np.ix_(columns, columns)]
+        inner = known[inside]
         inner[np.diag_indices_from(inner)] += _RIDGE
         factor = cho_factor(inner)
-        projected = cho_solve(factor, known[np.ix_(columns, new)])
-        schur = known[np.ix_(new, new)] - known[np.ix_(columns, new)].T @ projected
+        projected = cho_solve(factor, known[across])
+        schur = known[among] - known[across].T @ projected
         found = cho_solve(factor, known[columns, -1])
-        rest = known[new, -1] - known[np.ix_(columns, new)].T @ found
+        rest = known[new, -1] - known[across].T @ found
         test = left_out / scale[:, None] / scale
         plain = np.zeros(len(test))
         plain[columns], plain[-1] = found, -1.0
@@ -214,13 +216,13 @@ def left_out_errors(
         before[fold] = plain @ test @ plain
         slope, bend = change.T @ (test @ plain), change.T @ test @ change
         for number, own in enumerate(places):
-            block = schur[np.ix_(own, own)]
+            block = schur[blocks[number]]
             if np.diag(block).min() < _DEPENDENT:
                 after[fold, number] = np.inf
                 continue
             step = np.linalg.solve(block + _RIDGE * np.eye(len(own)), rest[own])
             values[fold, own] = step / scale[new[own]] * scale[-1]
-            after[fold, number] = before[fold] + 2 * step @ slope[own] + step @ bend[np.ix_(own, own)] @ step
+            after[fold, number] = before[fold] + 2 * step @ slope[own] + step @ bend[blocks[number]] @ step
         before[fold] *= scale[-1] ** 2
         after[fold] *= scale[-1] ** 2
     return before, after, values
