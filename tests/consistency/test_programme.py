@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from from_benchmarks import benchmark_module
 from steelyard.consistency import programme as programmes
 from steelyard.consistency.programme import InfeasibleError, Programme, Solver, solve
 from steelyard.consistency.pseudo_inertia import IDENTITY, smat
@@ -30,14 +31,7 @@ def programme(seed: int, weight: float, links: int = 2, quadratic: float = 0.0) 
     )  # fmt: skip
 
 
-def objective(one: Programme, x: np.ndarray) -> float:
-    """Return what a programme minimises, at given unknowns (n,)."""
-    value = float(np.sum((one.rows @ x - one.target) ** 2) + one.pull @ (x - one.pull_to) ** 2)
-    for first, weight, centre in zip(one.bodies, one.weights, one.centres, strict=True):
-        if weight > 0:
-            own = x[first : first + 10]
-            value += 2 * weight * (float(centre @ own) - float(np.linalg.slogdet(smat(own))[1]))
-    return value / 2
+objective = benchmark_module("consistency").objective
 
 
 def with_cvxpy(one: Programme, solver: str, **options: float) -> np.ndarray:

@@ -15,11 +15,10 @@ from fuzz.kinds import KINDS
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of time and memory need POSIX")
 
 
-@pytest.mark.parametrize("cases", [800, pytest.param(2000, marks=pytest.mark.large)])
-def test_many_damaged_inputs_and_all_that_once_failed(cases, tmp_path):
+def test_two_thousand_damaged_inputs_and_all_that_once_failed(tmp_path):
     tests = str(Path(__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
-    options = ["--cases", str(cases), "--workers", "1", "--regressions", "--keep", str(tmp_path)]
+    options = ["--cases", "2000", "--workers", "1", "--regressions", "--keep", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "-m", "fuzz", *options], capture_output=True, text=True, env=environment, check=False
     )
