@@ -19,8 +19,8 @@ from .. import __version__
 from ..errors import WorkerError
 from .engines import NotBegunError, Run, Shared, TaskEngine, WorkerLostError, opened_here
 
-_CONNECT = 5.0
-"""Seconds in which a scheduler must answer and have a worker."""
+_CONNECT, _WORKER = 5.0, 30.0
+"""Seconds in which a scheduler must answer, and in which it must have a worker: those just started import first."""
 
 _UNDER_WAY = 1000
 """Tasks that a cluster holds at the same time: all of a long study would fill its scheduler."""
@@ -52,7 +52,7 @@ class Cluster(TaskEngine):
     def _checked_workers(self) -> int:
         """Return how many tasks the workers take; refuse a cluster without workers or with another version."""
         try:
-            self._client.wait_for_workers(1, timeout=_CONNECT)
+            self._client.wait_for_workers(1, timeout=_WORKER)
             versions = set(self._client.run(_version_here).values())
         except TimeoutError as error:
             raise WorkerError(
