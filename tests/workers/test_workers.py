@@ -52,6 +52,34 @@ def interrupted(workers: Workers, tasks: list[Path]) -> list[int]:
     return [number for number, _ in found]
 
 
+class _Interrupting:
+    """Has an interrupt come where Python raises nothing: in a destructor."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_in_a_destructor_is_not_lost(tmp_path, monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    found = []
+    try:
+        with open_workers(threads=True) as workers:
+            submit = workers._engine.submit
+
+            def submitted(*arguments):
+                future = submit(*arguments)
+                _Interrupting()
+                return future
+
+            monkeypatch.setattr(workers._engine, "submit", submitted)
+            with pytest.raises(KeyboardInterrupt):
+                found.extend(workers.finished(jobs.until_stopped, shared(), [tmp_path / f"{k}" for k in range(20)]))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert {int(path.name) for path in tmp_path.iterdir()} <= {number for number, _ in found}
+    assert len(found) < 20
+
+
 def test_processes_open_shared_data_once_and_give_every_result():
     data = shared()
     with open_workers(workers=2) as workers:

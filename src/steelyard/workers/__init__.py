@@ -5,6 +5,8 @@ A task sees its own data and the shared data alone, so results do not depend on 
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,14 +58,13 @@ class Workers:
         interrupt: KeyboardInterrupt | None = None
         try:
             while batch.is_left:
-                try:
+                with _interrupts_noted() as noted:
                     batch.submit()
                     found = batch.next_finished()
-                except KeyboardInterrupt as error:
-                    interrupt = error
-                    self.stopping.set()
-                    batch.drop()
-                    continue
+                    if noted.is_set():
+                        interrupt = KeyboardInterrupt()
+                        self.stopping.set()
+                        batch.drop()
                 if found is not None:
                     yield found
         finally:
@@ -85,6 +86,25 @@ class Workers:
                 raise result
             found[number] = result
         return [found[number] for number in range(len(tasks))]
+
+
+@contextmanager
+def _interrupts_noted() -> Iterator[threading.Event]:
+    """Set the event by an interrupt, which is not raised.
+
+    Raised wherever it comes it could be lost in a destructor or a callback of Dask, and with it the task that is
+    submitted at that moment. Interrupts that are handled otherwise, or ignored, stay so.
+    """
+    noted = threading.Event()
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield noted
+        return
+    signal.signal(signal.SIGINT, lambda *_: noted.set())
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
