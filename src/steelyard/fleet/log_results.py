@@ -283,8 +283,8 @@ class ResultStore:
         except (ArchiveError, ValueError, KeyError, TypeError, RecursionError, RecordingError):
             return None
         rows = arrays.get("rows", np.zeros(0))
-        shape = (len(rows), 1 if found.reason else len(found.columns) + 1)
-        is_sound = rows.dtype == float and rows.shape == shape and np.isfinite(rows).all()
+        width = 1 if found.reason else len(found.columns) + 1
+        is_sound = rows.dtype == float and rows.ndim == 2 and rows.shape[1] == width and np.isfinite(rows).all()
         return replace(found, rows=rows) if is_sound else None
 
     def write(self, key: str, result: LogResult) -> None:
