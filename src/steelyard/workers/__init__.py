@@ -58,13 +58,17 @@ class Workers:
         interrupt: KeyboardInterrupt | None = None
         try:
             while batch.is_left:
-                with _interrupts_noted() as noted:
-                    batch.submit()
-                    found = batch.next_finished()
+                found = None
+                try:
+                    with _interrupts_noted() as noted:
+                        batch.submit()
+                        found = batch.next_finished()
                     if noted.is_set():
-                        interrupt = KeyboardInterrupt()
-                        self.stopping.set()
-                        batch.drop()
+                        raise KeyboardInterrupt
+                except KeyboardInterrupt as error:  # raised by another handler, or noted
+                    interrupt = error
+                    self.stopping.set()
+                    batch.drop()
                 if found is not None:
                     yield found
         finally:
