@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from steelyard.identification import Diagnosed, Settings, check_model, diagnose,
 from steelyard.identification.diagnosis import _beyond_effort, _without_feigned
 from steelyard.identification.hypotheses import _Fit
 from steelyard.identification.mounting import _GravityFits, _relative_residual, refuse_removed_gravity
-from steelyard.judge import Plausibility
+from steelyard.judge import Impossible, Plausibility
 from steelyard.model import build_model
 from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
 from steelyard.recording import Recording, write_recording
@@ -209,19 +210,34 @@ def test_identify_refuses_torques_without_gravity_in_the_words_of_check(tmp_path
     assert json.loads(capsys.readouterr().out)["verdict"]["grade"] in ("good", "fair")
 
 
+def fitted(misfit: float, count: int, part: float) -> _Fit:
+    """A fit with so many impossible values, the largest of which explains a part of its joint's torque."""
+    impossible = [Impossible("ZZ1R", "joint_1", -1.0, 0.1, part)] * count
+    return _Fit(misfit, (), lambda: impossible, lambda: ())
+
+
 def test_a_change_that_leaves_little_impossible_is_a_cure():
-    reversed_joint = _Fit(impossible=3, part=0.97, misfit=0.18, suspects=(), recordings=())
-    assert replace(reversed_joint, impossible=1, part=0.08).cures(reversed_joint)
-    assert not replace(reversed_joint, impossible=1, part=0.5).cures(reversed_joint)
-    assert not replace(reversed_joint, impossible=1, part=0.08, misfit=0.4).cures(reversed_joint)
+    reversed_joint = fitted(0.18, 3, 0.97)
+    assert fitted(0.18, 1, 0.08).cures(reversed_joint)
+    assert not fitted(0.18, 1, 0.5).cures(reversed_joint)
+    assert not fitted(0.4, 1, 0.08).cures(reversed_joint)
 
 
 def test_an_exchange_that_fits_no_better_is_no_cure():
-    before = _Fit(impossible=2, part=0.5, misfit=0.094, suspects=(), recordings=())
-    after = replace(before, impossible=1, part=0.3)
+    before, after = fitted(0.094, 2, 0.5), fitted(0.094, 1, 0.3)
     assert after.cures(before)  # a sign may leave the residuals as they are
     assert not after.cures(before, exchanged=True)
-    assert replace(after, misfit=0.05).cures(before, exchanged=True)
+    assert fitted(0.05, 1, 0.3).cures(before, exchanged=True)
+
+
+@pytest.mark.parametrize("misfit", [0.05, 0.1, 0.2, 0.29, 0.5, 0.9])
+def test_no_fit_above_the_largest_residual_of_a_cure_is_one(misfit):
+    before = fitted(misfit, 3, 0.9)
+    for part, exchanged in product([0.1, 0.5], [False, True]):
+        cures = [one for one in np.linspace(0.01, 1.0, 100) if fitted(one, 0, part).cures(before, exchanged=exchanged)]
+        assert cures
+        assert max(cures) <= before.most_to_cure
+    assert fitted(before.most_to_cure, 0, 0.1).cures(before)
 
 
 @pytest.mark.parametrize("arm", ["staubli_tx40", pytest.param("franka_panda", marks=pytest.mark.large)])

@@ -15,6 +15,7 @@ from .gls import generalised as generalised
 from .gls import misfit as misfit
 from .gls import noise_explains as noise_explains
 from .gls import with_correlated_noise as with_correlated_noise
+from .least_squares import LEAST_FREEDOM as LEAST_FREEDOM
 from .least_squares import group_factors as group_factors
 from .least_squares import iterated as iterated
 from .least_squares import joint_deviations as joint_deviations

@@ -22,8 +22,9 @@ from ..text import short_repr
 from ..verdict import Reason, Verdict, verdict_of
 from .findings import LogFinding, log_findings
 from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit
-from .hypotheses import LogFault, likely_cause
+from .hypotheses import likely_cause
 from .inputs import Inputs, labels_of, model_of, settings_of, sources_of, without_locked
+from .log_faults import LogFault
 from .mounting import REMOVED, better_mounting, mounting_reason
 from .result import Identification
 from .settings import Settings

@@ -1,0 +1,251 @@
+"""Faults of a log's columns, and its rows with each of them corrected: signs, exchanged columns, joint order.
+
+Reversed torques need the factors only, exchanged ones the factors of every equation with every torque (as many passes
+as joints); positions need a pass for each change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..errors import SteelyardError
+from ..estimate import LEAST_FREEDOM
+from ..observe import Equations, Observations, ResolvedPreparation, busiest_part, merge_observations, reduce_rows
+from ..recording import Recording
+from .inputs import Labelled, sources_of
+
+_BLOCKS = 1
+# Rows of the part on which changes are tried first, in multiples of those that an estimate of the noise needs.
+_ROWS_TO_TRY = 2
+
+
+@dataclass(frozen=True)
+class LogFault:
+    """A fault of the log that may explain an impossible estimate.
+
+    Attributes:
+        joints: Joints it concerns.
+        text: What is the case, with figures.
+        remedy: What to change in the set-up.
+        misfit: Relative residual with that change, root mean square over the equations.
+        code: Name of the fault: ``torque_sign``, ``position_sign``, ``exchanged_torques`` ...
+        fix: Keys of a configuration that correct it in all recordings; empty if only one has it.
+    """
+
+    joints: tuple[str, ...]
+    text: str
+    remedy: str
+    misfit: float = np.nan
+    code: str = ""
+    fix: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """A change of a log's columns, each as one entry for each joint.
+
+    Attributes:
+        signs: Signs of positions and velocities.
+        motion: Columns from which positions and velocities are taken.
+        torques: Columns from which torques are taken.
+    """
+
+    signs: tuple[float, ...]
+    motion: tuple[int, ...]
+    torques: tuple[int, ...]
+
+    def of(self, recording: Recording) -> Recording:
+        """Return the recording changed."""
+        signs, order = np.array(self.signs)[:, None], list(self.motion)
+        torques = tuple(
+            channel if channel.kind == "wrench" else replace(channel, values=channel.values[list(self.torques)])
+            for channel in recording.torques
+        )
+        qd = None if recording.qd is None else signs * recording.qd[order]
+        return replace(recording, q=signs * recording.q[order], qd=qd, torques=torques)
+
+
+def unchanged(equations: Equations) -> ColumnChange:
+    """Return the change that leaves every column as it is."""
+    places = tuple(range(len(equations.joints)))
+    return ColumnChange((1.0,) * len(places), places, places)
+
+
+class ChangedRows:
+    """Factors of recordings with columns changed.
+
+    Args:
+        short: The recordings.
+        equations: Model, base parameters and rows.
+        resolved: Filters and decimation.
+
+    Attributes:
+        equations: Model, base parameters and rows.
+        plain: Factors of the recordings as they are; None if nothing can be fitted.
+    """
+
+    def __init__(self, short: Sequence[Labelled], equations: Equations, resolved: ResolvedPreparation) -> None:
+        self.equations = equations
+        self._short, self._resolved = dict(short), resolved
+        self._parts: dict[str, Recording] = {}
+        self.plain = self.of(unchanged(equations)) if short else None
+
+    def of(self, change: ColumnChange, label: str | None = None) -> Observations | None:
+        """Return the factors of all recordings changed, or of one and the others as they are; None: nothing to fit."""
+        if label is not None:
+            changed = self._reduced(change, label, self._short[label])
+            return None if changed is None or self.plain is None else _with_recording(self.plain, changed, label)
+        parts = [self._reduced(change, name, recording) for name, recording in self._short.items()]
+        found = [part for part in parts if part is not None]
+        return merge_observations(*found) if len(found) == len(parts) else None
+
+    def of_part(self, change: ColumnChange, label: str) -> Observations | None:
+        """Return the factors of a part of a recording changed, with rows enough for a fit; None if it has no more."""
+        if label not in self._parts:
+            most_columns = max(map(len, self.equations.columns))
+            samples = _ROWS_TO_TRY * (most_columns + LEAST_FREEDOM) * self._resolved.decimation
+            self._parts[label] = busiest_part(self._short[label], samples)
+        part = self._parts[label]
+        return None if part is self._short[label] else self._reduced(change, label, part)
+
+    def _reduced(self, change: ColumnChange, label: str, recording: Recording) -> Observations | None:
+        try:
+            sources = sources_of([(label, change.of(recording))], self.equations, self._resolved)
+            return reduce_rows(sources, blocks=_BLOCKS)
+        except SteelyardError:
+            return None
+
+
+def _with_recording(observations: Observations, changed: Observations, label: str) -> Observations:
+    """Return the factors with those of one recording replaced."""
+    factors = [f for f in observations.factors if f.recording != label]
+    return replace(observations, factors=(*factors, *changed.factors))
+
+
+def _in_one(fault: LogFault, label: str | None) -> LogFault:
+    """Return a fault as it is described where only one recording has it; None: all have."""
+    if label is None:
+        return fault
+    remedy = fault.remedy.replace("in the set-up", f"in a set-up for '{label}' alone")
+    return replace(fault, text=f"{fault.text} in '{label}'", remedy=remedy, fix={})
+
+
+def torque_signs(
+    equations: Equations, observations: Observations, label: str | None = None
+) -> Iterator[tuple[LogFault, Observations]]:
+    """Yield torques that may be reversed, in all recordings or in one: of all joints, of one joint, of one kind."""
+    fault = reversed_torques(equations, equations.joints)
+    yield _in_one(fault, label), with_reversed(observations, frozenset(equations.kinds_joints), label)
+    kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
+    for joint in equations.joints:
+        fault = reversed_torques(equations, (joint,))
+        own = {fault.text: [one for one in equations.kinds_joints if one[1] == joint]}
+        if len(kinds) > 1 and label is None:
+            own |= {f"the {kind} torque of {joint} seems reversed": [(kind, joint)] for kind in kinds}
+        for text, which in own.items():
+            yield _in_one(replace(fault, text=text), label), with_reversed(observations, frozenset(which), label)
+
+
+def reversed_torques(equations: Equations, joints: Sequence[str]) -> LogFault:
+    """Return the fault that the torques of some joints, or of all, are reversed in all recordings."""
+    joints = tuple(joint for joint in equations.joints if joint in joints)
+    is_all = joints == equations.joints
+    signs = -1 if is_all else [-1 if name in joints else 1 for name in equations.joints]
+    named = "all joints" if is_all else " and ".join(joints)
+    text = f"the torques of {named} seem reversed" if is_all or joints[1:] else f"the torque of {named} seems reversed"
+    # One of two torques of a joint: which of the log's channels it is, a configuration cannot tell here.
+    is_one_kind = len({kind for kind, _ in equations.kinds_joints}) == 1
+    fix = {"recording.torque.sign": dict.fromkeys(joints, -1)} if is_all or is_one_kind else {}
+    remedy = f"reverse {'them' if joints[1:] else 'it'} in the set-up: sign = {signs} for the torque"
+    return LogFault(joints, text, remedy, code="torque_sign", fix=fix)
+
+
+def with_reversed(observations: Observations, which: frozenset[tuple[str, str]], label: str | None) -> Observations:
+    """Return the factors with some torques reversed, in all recordings or in one."""
+    factors = []
+    for factor in observations.factors:
+        if (factor.kind, factor.joint) in which and label in (None, factor.recording):
+            triangle = factor.triangle.copy()
+            triangle[:, -1] *= -1
+            factor = replace(factor, triangle=triangle)
+        factors.append(factor)
+    return replace(observations, factors=tuple(factors))
+
+
+def exchanged_torques(rows: ChangedRows, equations: Equations) -> Iterator[tuple[LogFault, Observations]]:
+    """Yield factors with the torques of two joints exchanged, in every channel or in one."""
+    joints, plain = equations.joints, unchanged(equations)
+    # With torques moved on by s joints, equation i has the torque of joint i + s.
+    moved = [rows.of(replace(plain, torques=(*plain.torques[s:], *plain.torques[:s]))) for s in plain.torques]
+    kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
+    for first, second in combinations(range(len(joints)), 2):
+        pair = (joints[first], joints[second])
+        apart = [(kind,) for kind in kinds] if len(kinds) > 1 else []
+        for which in (kinds, *apart):
+            shift = {joints[first]: second - first, joints[second]: first - second + len(joints)}
+            if any(moved[s] is None for s in (0, *shift.values())):
+                continue
+            name = "torque" if which == kinds else f"{' '.join(which)} torque"
+            text = f"the {name} columns of {pair[0]} and {pair[1]} seem exchanged"
+            fix = {"recording.torque.joints": _exchanged(joints, pair)} if len(kinds) == 1 else {}
+            fault = LogFault(pair, text, _exchange("torque"), code="exchanged_torques", fix=fix)
+            yield fault, _picked(moved, shift, which)
+
+
+def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: Sequence[str]) -> Observations:
+    """Return the factors of unmoved torques, but of two joints those with each other's."""
+    plain = moved[0]
+    assert plain is not None
+    factors = [f for f in plain.factors if f.joint not in shift or f.kind not in kinds]
+    for joint, steps in shift.items():
+        other = moved[steps]
+        assert other is not None
+        factors += [f for f in other.factors if f.joint == joint and f.kind in kinds]
+    return replace(plain, factors=tuple(factors))
+
+
+def reversed_positions(
+    equations: Equations, suspects: Sequence[str], label: str | None = None
+) -> Iterator[tuple[LogFault, ColumnChange]]:
+    """Yield the position of a joint reversed, in all recordings or in one."""
+    for joint in suspects:
+        signs = tuple(-1.0 if name == joint else 1.0 for name in equations.joints)
+        remedy = f"reverse it in the set-up: sign = {[int(s) for s in signs]} for q (and qd)"
+        fault = LogFault(
+            (joint,), f"the position of {joint} seems reversed", remedy, code="position_sign",
+            fix={"recording.q.sign": {joint: -1}, "recording.qd.sign": {joint: -1}},
+        )  # fmt: skip
+        yield _in_one(fault, label), replace(unchanged(equations), signs=signs)
+
+
+def exchanged_motions(equations: Equations, groups: Sequence[Sequence[str]]) -> Iterator[tuple[LogFault, ColumnChange]]:
+    """Yield positions of joints in reverse order, alone or with their torques: of pairs, or of all."""
+    joints = equations.joints
+    for group in groups:
+        order, places = np.arange(len(joints)), [joints.index(joint) for joint in group]
+        order[places] = places[::-1]
+        named = f"of {group[0]} and {group[1]} seem exchanged" if len(group) == 2 else "seem in reverse order"
+        swapped = replace(unchanged(equations), motion=tuple(order.tolist()))
+        right = [joints[k] for k in order]
+        of_motion = {"recording.q.joints": right, "recording.qd.joints": right}
+        text = f"the position columns {named}"
+        yield LogFault(tuple(group), text, _exchange("q"), code="exchanged_positions", fix=of_motion), swapped
+        text = f"the columns {named}, positions and torques"
+        fix = {**of_motion, "recording.torque.joints": right}
+        fault = LogFault(tuple(group), text, _exchange("every channel"), code="exchanged_joints", fix=fix)
+        yield fault, replace(swapped, torques=swapped.motion)
+
+
+def _exchanged(joints: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """Return the joints with two of them exchanged."""
+    other = {pair[0]: pair[1], pair[1]: pair[0]}
+    return [other.get(joint, joint) for joint in joints]
+
+
+def _exchange(what: str) -> str:
+    return f"exchange these columns of {what} in the set-up (columns = ..., or joints = ... in the order of the log)"
