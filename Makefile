@@ -1,4 +1,4 @@
-# Everything is set up inside this folder: .venv holds the packages, .cache what pip downloads.
+# Everything is set up inside this folder: .venv holds the packages, .cache what other tools download.
 PYTHON ?= python3
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -6,22 +6,23 @@ BIN := $(VENV)/Scripts
 else
 BIN := $(VENV)/bin
 endif
-export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Bytecode is kept: without it every process that a test starts compiles all modules again.
 export PYTHONDONTWRITEBYTECODE :=
-# Modules are compiled when they are first imported: the unused ones would take 80 MB and half of the set-up time.
-PIP := $(BIN)/python -m pip install --quiet --no-compile
+# Modules are compiled when they are first imported: the unused ones would take 80 MB and half of the set-up time. What
+# is installed once needs no cache.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --no-cache-dir
 
 .PHONY: setup demo browser screenshots axe test test-all check fuzz mutate bench bench-real bench-peers lock clean
 
 setup: $(VENV)/core.done
 
-$(VENV)/core.done: requirements/core.lock requirements/build.lock pyproject.toml
+$(VENV)/core.done: requirements/core.lock requirements/build.lock requirements/slim.py pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit('steelyard needs Python 3.11 or later; this is ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12 setup' if sys.version_info < (3, 11) else 0)"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -r requirements/core.lock -r requirements/build.lock
+	$(BIN)/python requirements/slim.py $(VENV)
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 

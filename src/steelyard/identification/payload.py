@@ -25,6 +25,7 @@ from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import for_html, html_table, short_repr, with_remedy
 from ..verdict import Reason, deciding_reason
+from .earlier_runs import fit_with_load, reasons_of_load
 from .inputs import arm_of, labels_of, refuse_same_data, sources_of, without_locked, without_payload_part
 from .payload_body import COLUMNS, IMPOSSIBLE, PayloadBody, body_from_parameters, impossible_payload, payload_body
 from .payload_gains import (
@@ -35,7 +36,6 @@ from .payload_gains import (
     refuse_unknown_gains,
     with_run_gains,
 )
-from .payload_load import fit_with_load, reasons_of_load
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, load_run, read_run
 from .settings import FACTOR_METHODS, Settings
 
