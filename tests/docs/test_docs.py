@@ -346,13 +346,16 @@ OPEN = {
     "units",
     "consistency.prior",
     "files[].comparisons",
-    "models",
+    "models{}",
     "locked_joints",
 }
+"""Those with ``{}`` are such objects in one command and described lists in another."""
 
 
 def keys_of(value, path: str = "") -> set[str]:
     if path in OPEN:
+        return {path}
+    if isinstance(value, dict) and f"{path}{{}}" in OPEN:
         return {path}
     if isinstance(value, dict):
         return {key for name, part in value.items() for key in keys_of(part, f"{path}.{name}" if path else name)}

@@ -45,7 +45,7 @@ def compile_batch(function: casadi.Function, *, target: Target | None = None) ->
 
 def _compile(function: casadi.Function, target: Target, chunk_size: int) -> BatchFunction:
     program = lower(function, target, chunk_size=chunk_size)
-    return BatchFunction(function, program, machine_code(program, batch_driver(program)))
+    return BatchFunction(function, program, machine_code(program, batch_driver(program), quick=True))
 
 
 class BatchFunction:

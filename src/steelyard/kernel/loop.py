@@ -141,7 +141,7 @@ def compile_loop(step: casadi.Function, *, target: Target | None = None) -> Time
 def _compile(step: casadi.Function, target: Target, chunk_size: int) -> TimeLoop:
     _check_step(step)
     program = lower(step, target, chunk_size=chunk_size)
-    return TimeLoop(program, machine_code(program, loop_driver(program)))
+    return TimeLoop(program, machine_code(program, loop_driver(program), quick=False))
 
 
 def _check_step(step: casadi.Function) -> None:
