@@ -106,7 +106,7 @@ def test_planted_friction_is_found(plant):
     assert found["Fcc2"] == pytest.approx(0.3, abs=0.03)
 
 
-@pytest.mark.parametrize("values", [{"Fd3c2": 0.8}, {"Fgc2": 0.3}])
+@pytest.mark.parametrize("values", [{"Fd3c2": 0.8}, pytest.param({"Fgc2": 0.3}, marks=pytest.mark.large)])
 def test_it_is_chosen_where_it_is_planted(values):
     settings = Settings(select=True, bias_repeats=0, consistency=ConsistencySettings(draws=2))
     found = identify(coupled_arm(), [recorded(coupled_arm(values), noise=0.1)], settings=settings)

@@ -89,6 +89,7 @@ def test_planted_friction_is_found(plant):
     np.testing.assert_allclose([found["MX2"], found["Fcm1"]], [truth["MX2"], truth["Fcm1"]], rtol=0.05)
 
 
+@pytest.mark.large
 def test_friction_that_the_model_lacks_costs_torque_error():
     robot = hung_arm()
     recording = recorded(with_values(robot, FRICTION), noise=0.05)
@@ -183,6 +184,7 @@ def test_instruments_find_friction_with_a_state(method):
         assert found.fit.estimate.values[k] == pytest.approx(FRICTION[name], abs=3 * sigma)
 
 
+@pytest.mark.large
 def test_runs_of_other_constants_of_friction_do_not_count_together(tmp_path):
     robot = hung_arm()
     truth = with_values(robot, FRICTION)

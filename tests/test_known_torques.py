@@ -283,6 +283,7 @@ def test_a_balancer_that_the_robot_lacks_is_refused():
         _ = build_model(hung_arm(BALANCERS[:1]), ["+balancer2"]).parameters
 
 
+@pytest.mark.large
 def test_selection_finds_a_wrong_scale_and_leaves_a_right_one():
     right = hung_arm(BALANCERS)
     for scale, chosen in ((1.0, False), (1.3, True)):

@@ -164,6 +164,7 @@ def test_targets_out_of_reach_are_named_and_finite(six):
         assert np.isfinite(array).all()
 
 
+@pytest.mark.large
 def test_what_is_left_of_a_target_out_of_reach_is_the_least_that_can_be(six):
     q = any_posture(200)[:, [11, 145, 161]]  # at the edge of the hole round the first axis
     targets = targets_from_joints(six, q)

@@ -175,6 +175,7 @@ def test_the_default_holds_the_truth_with_sigmas_by_configuration():
     assert 0.93 <= coverage("unequal", "wls", "shared", repeats=6, seeds=150) <= 0.97
 
 
+@pytest.mark.large
 def test_the_cluster_covariance_holds_the_truth_too():
     assert 0.93 <= coverage("shared", "ols", "cluster", repeats=2) <= 0.97
 

@@ -80,6 +80,7 @@ ONE_TEST = test_pose([0.0, -56.9, 90.0, 30.0, 45.0, 60.0])
 FIVE_TESTS = np.concatenate([test_pose([0.0, np.degrees(node), 90.0, 30.0, 45.0, 60.0]) for node in NODES])
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("tests", [ONE_TEST, FIVE_TESTS], ids=["one test pose", "five test poses"])
 def test_fifteen_designed_configurations_are_better_than_those_of_table_2(tests):
     limits = {"lower": TABLE_2.min(axis=1), "upper": TABLE_2.max(axis=1)}

@@ -66,6 +66,7 @@ def test_the_fanuc_is_so_accurate_even_if_every_point_counts(files_of):
     assert held_out.mean_mm <= 0.40
 
 
+@pytest.mark.large
 def test_the_kr210_s_bad_points_and_suspicious_poses_are_named(result_of):
     result = result_of("kr210")
     found = outliers(result)
@@ -75,12 +76,14 @@ def test_the_kr210_s_bad_points_and_suspicious_poses_are_named(result_of):
     assert result["held_out"]["mean_mm"] <= 1.3
 
 
+@pytest.mark.large
 def test_the_talos_errs_by_less_than_half_in_poses_that_are_left_out(result_of):
     result = result_of("talos")
     assert result["held_out"]["mean_mm"] < result["before"]["mean_mm"] / 2
     assert result["held_out"]["rms_mm"] < result["before"]["rms_mm"] / 2
 
 
+@pytest.mark.large
 def test_the_tiago_s_outlier_is_named_and_its_accuracy_not_praised(result_of):
     result = result_of("tiago_35")
     found = outliers(result)

@@ -165,6 +165,7 @@ FAULTS: dict[str, tuple[Fault, bool, tuple[str, ...]]] = {
 OF_JOINTS = ("sign", "zero", "swapped joints")
 RARE = ("rows one late", "angles in another order")
 """Among many seeds only."""
+LONG = ("shuffled rows", "quaternion order")
 
 
 def named(arm: str, parts: tuple[str, ...]) -> list[str]:
@@ -173,7 +174,10 @@ def named(arm: str, parts: tuple[str, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize("arm", TWO_ARMS)
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in RARE])
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(fault, marks=pytest.mark.large if fault in LONG else ()) for fault in FAULTS if fault not in RARE],
+)
 def test_a_mistake_is_poor_and_named(calibrate, arm, fault):
     plant, poses, parts = FAULTS[fault]
     code, answer = calibrate(arm, plant(simulated(arm, 0, 20, poses=poses)), "--folds", "4")

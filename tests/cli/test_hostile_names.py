@@ -86,6 +86,7 @@ def test_a_comparison_exports_no_formula_and_no_command(workplace, printed):
     assert r"@my\_run" in Path("table.tex").read_text()
 
 
+@pytest.mark.large
 def test_simulate_design_and_montecarlo_print_hostile_names(workplace, printed):
     write_trajectory(quintic(np.array([[0, 0.4], [0, 0.9]]), 1.0, [FIRST, SECOND]), "motion.toml")
     simulated = ("simulate", TABLE, "motion.toml", "--rate", "100")

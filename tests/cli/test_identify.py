@@ -328,7 +328,11 @@ def with_late_torques(recording: Recording, samples: int) -> Recording:
 
 @pytest.mark.parametrize(
     ("robot", "make", "samples"),
-    [("scara_2r", scara, 1), ("scara_2r", scara, 2), pytest.param("kuka_lwr4", lwr4, 2, marks=pytest.mark.large)],
+    [
+        ("scara_2r", scara, 1),
+        pytest.param("scara_2r", scara, 2, marks=pytest.mark.large),
+        pytest.param("kuka_lwr4", lwr4, 2, marks=pytest.mark.large),
+    ],
 )
 def test_a_delay_is_told_with_a_remedy_that_cures_it(robot, make, samples, tmp_path, monkeypatch, capsys):
     """Ten milliseconds and more, at the default preparation: found within the interval, corrected as advised."""

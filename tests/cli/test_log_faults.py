@@ -275,6 +275,7 @@ def test_a_wrong_mounting_is_named_and_its_flag_cures(robot, capsys):
     assert not [reason for reason in right["verdict"]["reasons"] if reason["about"] == "mounting"]
 
 
+@pytest.mark.large
 def test_the_mounting_comes_from_the_tables_model_and_identify(capsys):
     write_recording(mounted("scara_2r", 1), Path("log.npz"))
     right = identified(capsys, "scara_2r", "log.npz", "--gravity", "0,9.81,0")[1]
@@ -310,6 +311,7 @@ def test_a_joint_that_was_held_is_locked(capsys):
     assert "in recording 'log' it is between 0.3 and 0.3" in capsys.readouterr().err
 
 
+@pytest.mark.large
 def test_the_width_of_the_sign_is_a_flag_and_a_key(capsys):
     write_recording(scara(1), Path("log.npz"))
     sharp, smooth = (
@@ -352,6 +354,7 @@ Ia = [0.1, 0.05, 0.02]
 )
 
 
+@pytest.mark.large
 def test_gravity_that_parameters_bend_round_is_named_although_unseen_motion_is_predicted(capsys):
     """On a wall, identified as on the floor: predicted to some per cent, and nothing impossible."""
     Path("three.toml").write_text(SPATIAL)

@@ -50,6 +50,7 @@ def with_links(robot: Robot, tens: dict[int, np.ndarray]) -> Robot:
     return robot.with_parameters(values)
 
 
+@pytest.mark.large
 def test_priors_off_by_10_to_30_percent_link_by_link_are_not_doubted(fitted):
     alarms, common, wide = 0, 0, 0
     for seed in range(40):

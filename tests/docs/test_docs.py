@@ -199,7 +199,9 @@ def shown_commands() -> list[Any]:
             continue
         for block in blocks(page, "console"):
             commands = [line[2:] for line in block.splitlines() if line.startswith("$ steelyard")]
-            slow = name in SLOW_PAGES or any(command.startswith(SLOW) for command in commands)
+            slow = name in SLOW_PAGES or any(
+                command.startswith(SLOW) or "--nonlinear" in command for command in commands
+            )
             found += [pytest.param(name, commands, marks=pytest.mark.large if slow else ())] if commands else []
     return found
 

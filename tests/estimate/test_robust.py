@@ -83,6 +83,7 @@ def coverage(figures):
     return np.mean(np.abs(figures[0]) <= figures[1], axis=0)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("norm", ["huber", "tukey"])
 def test_clean_rows_cost_little_and_intervals_cover(norm):
     found = counted("clean")
@@ -91,6 +92,7 @@ def test_clean_rows_cost_little_and_intervals_cover(norm):
     assert np.sqrt(np.mean(found[norm][0] ** 2) / np.mean(found["none"][0] ** 2)) < 1.06
 
 
+@pytest.mark.large
 def test_one_sided_spikes_miss_the_intervals_of_least_squares_but_not_those_of_tukey():
     found = counted("spikes")
     assert coverage(found["none"])[0] < 0.05

@@ -28,6 +28,7 @@ def worst_of(cases: list[Case], instants: int) -> float:
     return worst
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == "scara_2r" else pytest.mark.large) for name in ARMS]
 )

@@ -120,6 +120,7 @@ def test_a_free_duration_has_its_slope_too(wanted):
     assert_slopes(problem, wanted, np.eye(problem.variables)[[0, 4, -1]])
 
 
+@pytest.mark.large
 def test_the_augmented_lagrangian_with_torques_and_a_free_duration():
     problem = problem_of("scara_2r", "d", time_scale=2.0, limited=True)
     z, rng = point_of(problem, 4), np.random.default_rng(3)

@@ -111,6 +111,7 @@ def test_one_more_log_gives_what_all_logs_together_give():
     assert (sigma < found.unit_sigma[-1]).all()
 
 
+@pytest.mark.large
 def test_false_alarms_are_rarer_than_allowed():
     rng, alarms, beyond = np.random.default_rng(3), 0, 0
     for _ in range(30):

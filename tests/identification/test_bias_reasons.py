@@ -114,6 +114,7 @@ def with_late_positions(recording: Recording, joints: tuple[int, ...]) -> Record
     return replace(recording, q=q, qd=None, sources=())
 
 
+@pytest.mark.large
 def test_positions_that_are_all_late_are_not_called_early_torques_alone_and_the_remedy_gives_the_same_parameters():
     logs = [with_late_positions(scara(seed), (0, 1)) for seed in (3, 1)]
     (first, *_) = reasons(identify("scara_2r", logs[:1], logs[1:], SETTINGS))

@@ -145,6 +145,7 @@ def test_a_late_position_column_is_not_called_an_early_torque():
     assert not finding.fix
 
 
+@pytest.mark.large
 def test_gravity_taken_out_is_found_where_friction_is_most_of_the_torque():
     found = diagnose("staubli_tx40", [recorded(0, arm="staubli_tx40", weightless=True)])
     assert codes(found) == [("gravity_removed", "")]
@@ -240,6 +241,7 @@ def test_no_fit_above_the_largest_residual_of_a_cure_is_one(misfit):
     assert fitted(before.most_to_cure, 0, 0.1).cures(before)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("arm", ["staubli_tx40", pytest.param("franka_panda", marks=pytest.mark.large)])
 def test_columns_in_reverse_order_are_named_with_the_right_order(arm):
     right = recorded(0, arm=arm)
@@ -255,7 +257,7 @@ def test_columns_in_reverse_order_are_named_with_the_right_order(arm):
 @pytest.mark.parametrize(
     ("arm", "row", "ratio"),
     [
-        ("franka_panda", 2, 1.25),
+        pytest.param("franka_panda", 2, 1.25, marks=pytest.mark.large),
         ("staubli_tx40", 1, 2.0),
         pytest.param("franka_panda", 2, 2.0, marks=pytest.mark.large),
     ],
@@ -290,6 +292,7 @@ def test_a_torque_far_beyond_its_limit_is_bad():
     assert not [*_beyond_effort(Plausibility((), (), ("joint_5", 1.4), (), None, None, None), Settings())]
 
 
+@pytest.mark.large
 def test_a_joint_in_another_unit_is_named_where_the_file_s_inertias_explain_little_of_its_torque():
     def hundredfold(values: np.ndarray) -> np.ndarray:
         values[2] *= 100
@@ -302,6 +305,7 @@ def test_a_joint_in_another_unit_is_named_where_the_file_s_inertias_explain_litt
     assert "in hundredths" in finding.text
 
 
+@pytest.mark.large
 def test_a_late_torque_is_named_where_parameters_of_its_own_equation_hide_it():
     def late_joint(values: np.ndarray) -> np.ndarray:
         values[FAULTY] = np.concatenate([np.repeat(values[FAULTY, :1], 4), values[FAULTY, :-4]])
@@ -379,7 +383,8 @@ def test_friction_that_falls_during_a_log_is_not_called_a_tilted_base():
     assert codes(diagnose(arm, [log])) == [("friction_drift", "joint_1")]
 
 
-@pytest.mark.parametrize("arm", [ARM, "staubli_tx40"])  # of the latter friction is most of the torque
+# Of the TX40 friction is most of the torque.
+@pytest.mark.parametrize("arm", [ARM, pytest.param("staubli_tx40", marks=pytest.mark.large)])
 def test_computed_torques_and_commanded_positions_are_named(arm):
     motion = default_motion(load_robot(arm), 0)
     exact = recording_of(simulate(arm, motion, Experiment(record_rate=200.0)))
@@ -388,6 +393,7 @@ def test_computed_torques_and_commanded_positions_are_named(arm):
     }  # fmt: skip
 
 
+@pytest.mark.large
 def test_zeros_that_torques_cannot_show_are_told():
     """Any zero of the last joint, and of one about the vertical, fits as well; of wrist 2, one that is far off."""
     log, names = recorded(0, arm="ur10e"), load_robot("ur10e").joint_names
@@ -402,6 +408,7 @@ def test_zeros_that_torques_cannot_show_are_told():
     assert told == [[", ".join(names[k] for k in rows)] for rows in ((0, 5), (0, 5), (0, 4, 5))]
 
 
+@pytest.mark.large
 def test_computed_torques_say_nothing_of_joint_zeros():
     """A controller's model may have other zeros than the log: that is none of the arm."""
     exact = recording_of(simulate("ur10e", default_motion("ur10e", 0), Experiment(record_rate=200.0)))

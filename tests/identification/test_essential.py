@@ -28,6 +28,7 @@ def without_jumps(found):
     assert [jump for jump in jumps if jump[-1] > essential.LARGEST_JUMP] == []
 
 
+@pytest.mark.large
 def test_a_simulated_arm_with_slow_residuals():
     judged(list(essential.outcomes(essential.simulated_case("scara_2r", essential.SLOW_POLE), (0.25, 0.3, 0.35))))
 

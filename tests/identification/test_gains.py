@@ -182,6 +182,7 @@ def test_a_mass_in_another_unit_is_a_poor_verdict_that_names_units(mass, factor)
     assert result.to_json()["verdict"]["grade"] == "poor"
 
 
+@pytest.mark.large
 def test_effort_limits_speak_where_no_gain_was_given_before():
     def currents(seed: int, payload: str | None) -> Recording:
         torque = recorded(seed, payload).torque().values
@@ -207,6 +208,7 @@ def row_of(result, name: str):
     return next(row for row in result.verdict.criteria if row.name == name)
 
 
+@pytest.mark.large
 def test_a_wrong_centre_is_a_poor_verdict_that_says_where_the_data_have_it():
     right, wrong = (gains_with(MASS, centre=(x, 0.02, 0.0)) for x in (0.18, 0.12))
     name = "given centre against the data"

@@ -27,6 +27,7 @@ def identified(capsys, robot: str, setup: str, *arguments: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.large
 def test_the_panda_s_last_part_is_predicted_to_1_3_percent(capsys):
     """Plain weighted least squares with hand-picked filters: 1.15 %."""
     result = identified(capsys, "franka_panda", "franka_panda")
@@ -55,6 +56,7 @@ def test_runs_of_the_lwr4_predict_each_other(capsys, train, unseen, percent):
     assert result["covariance"] == "model"
 
 
+@pytest.mark.large
 def test_the_ur10e_s_residuals_are_said_to_depend_on_the_load(capsys):
     result = identified(
         capsys, "ur10e", "ur10e", "ur10e/identification/ur-20_02_10-30sec_12harm.csv", "--validate",

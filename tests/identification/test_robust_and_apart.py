@@ -111,6 +111,7 @@ def test_what_was_down_weighted_is_said(tmp_path):
     assert found.fit_error.relative_percent > 3 * clean().fit_error.relative_percent
 
 
+@pytest.mark.large
 def test_earlier_runs_and_robust_rows_count_together(tmp_path):
     settings = replace(SETTINGS, robust="tukey")
     save_run(identify("scara_2r", [spoilt(0)], [scara(1)], settings), tmp_path / "first")
@@ -120,7 +121,7 @@ def test_earlier_runs_and_robust_rows_count_together(tmp_path):
     np.testing.assert_allclose(both.estimate.sigma, at_once.estimate.sigma, rtol=0.1)
 
 
-@pytest.mark.parametrize("norm", ["huber", "tukey"])
+@pytest.mark.parametrize("norm", [pytest.param("huber", marks=pytest.mark.large), "tukey"])
 def test_late_torques_are_still_found_in_full(norm):
     recording = spoilt(0)
     channel = recording.torques[0]

@@ -189,6 +189,7 @@ def test_effects_that_a_method_cannot_hold_are_not_tried_for_it(method, memory, 
     assert ("Fd3m" in effects, "Fgm" in effects, "tilt" in effects, "Fvvm" in effects) == (memory, load, load, True)
 
 
+@pytest.mark.large
 def test_the_kalman_filter_gets_effects_that_it_can_hold():
     found = identify(arm(PLANTED), [recorded(arm(PLANTED), 0)], settings=replace(SETTINGS, method="ekf"))
     assert {step.effect.rstrip("0123456789") for step in steps_of(found)} <= {

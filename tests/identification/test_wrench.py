@@ -252,6 +252,7 @@ def test_an_arm_says_how_heavy_and_how_far_its_payload_can_be():
     assert [judge_wrench(replace(evidence, reach=one)).grade for one in (None, 1.3)] == ["fair", "poor"]
 
 
+@pytest.mark.large
 def test_a_payload_with_a_fair_verdict_is_exported_and_one_with_a_poor_verdict_is_not(tmp_path, capsys):
     log, rng = moving_log(1), np.random.default_rng(0)
     export = ["--payload", "ur", "--robot", "ur10e", "--without-inertia", "--out", str(tmp_path / "exported")]

@@ -75,6 +75,7 @@ def test_random_points_go_at_full_speed_and_keep_the_limits():
     np.testing.assert_allclose(motion.extrema().velocity.value, arm.limits.motion.velocity, rtol=1e-9)
 
 
+@pytest.mark.large
 def test_no_motion_of_a_joint_goes_below_the_least_sigmas():
     """Columns of one joint alone, everything else known, at random speeds: numpy's covariance against the bound."""
     arm = p2_arm()

@@ -118,6 +118,7 @@ def test_spring_and_offsets_are_found_and_missed_where_they_are_not_unknown(full
     assert np.abs((found.values - found.true) / found.sigma).max() < 4.5
 
 
+@pytest.mark.large
 def test_the_error_of_a_model_on_unseen_motion_is_that_of_its_covariance(full, motion):
     unseen = validation_motion(np.array([-1.0, -1.5, 0.0]), np.array([1.0, 0.0, 1.5]))
     assert np.abs(unseen.derivatives(np.linspace(0, unseen.duration, 20_000))[2]).max() == pytest.approx(5.0, rel=1e-3)

@@ -250,6 +250,7 @@ def test_sliding_joints_may_be_in_millimetres(tmp_path):
     assert guess.table["q"]["unit"] == ["deg", "mm"]
 
 
+@pytest.mark.large
 @pytest.mark.data
 def test_on_every_real_set_what_is_wrong_is_called_unsure(tmp_path):
     data_folder()

@@ -30,7 +30,15 @@ def without_coulomb(robot: Robot) -> Robot:
     return replace(robot, values=MappingProxyType(values), springs=())
 
 
-@pytest.mark.parametrize("name", ["scara_2r", "kuka_lwr4", "franka_panda", "ur10e", "kuka_ir361"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "scara_2r",
+        "franka_panda",
+        "kuka_ir361",
+        *(pytest.param(name, marks=pytest.mark.large) for name in ("kuka_lwr4", "ur10e")),
+    ],
+)
 def test_both_plants_move_alike_to_the_integrator_s_tolerance(name):
     """Both integrate by Runge-Kutta of order four with the same steps; Coulomb friction is compared below."""
     robot = without_coulomb(load_robot(name))
@@ -44,6 +52,7 @@ def test_both_plants_move_alike_to_the_integrator_s_tolerance(name):
     np.testing.assert_allclose(ours.joint_torque, theirs.joint_torque, rtol=0, atol=1e-8 * torque)
 
 
+@pytest.mark.large
 def test_dry_friction_of_both_plants_is_alike_away_from_standstill():
     """Theirs is a constraint with a softness of its own, so only moving samples can agree."""
     robot = load_robot("kuka_lwr4")

@@ -13,7 +13,13 @@ from steelyard.study import StudySettings, default_motion, default_noise, montec
 SIMULATED = [name for name in catalogue_names() if "inertias" in load_robot(name).carries]
 
 
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.large if name in ("kuka_lwr4", "franka_panda") else ())
+        for name in SIMULATED
+    ],
+)
 def test_every_arm_has_a_motion_within_its_limits_that_tells_all_its_parameters(name):
     robot = load_robot(name)
     motion = default_motion(robot)

@@ -165,6 +165,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
         pass
 
 
+@pytest.mark.large
 def test_a_design_on_a_cluster_gives_the_bytes_of_a_local_one(running):
     settings = DesignSettings(starts=4, harmonics=2, duration=5.0, threads=2)
     near, far = (

@@ -148,21 +148,20 @@ def simulated_runs(robot: Robot, timing: Timing) -> SimulatedRuns:
     import numpy as np
 
     from ..motion import limits_of, random_points, trapezoidal, trapezoidal_profile
-    from ..simulation import Experiment, Noise, recording_of, simulate
+    from ..simulation import Experiment, Noise, Simulator, recording_of, simulate_together
 
     motor, joint = (Noise("band_limited", deviations, NOISE_BAND) for deviations in (MOTOR_NOISE, JOINT_NOISE))
-    runs: dict[str, tuple[Trajectory, Recording]] = {}
-    truth: Mapping[str, float] = {}
-    for name, payload, seed in RUNS:
-        progress = timing.stage(f"simulating {name}")
+    progress = timing.stage(f"simulating {len(RUNS)} motions")
+    motions, simulators = [], []
+    for _, payload, seed in RUNS:
         rng = np.random.default_rng(seed)
         points = random_points(limits_of(robot), MOVES - 1, SECONDS, trapezoidal_profile(), rng)
-        motion = trapezoidal(points, SECONDS, robot.joint_names)
+        motions.append(trapezoidal(points, SECONDS, robot.joint_names))
         experiment = Experiment(payload=payload, encoder_quantum=1e-5, motor_noise=motor, joint_noise=joint)
-        done = simulate(robot, motion, experiment, [seed], threads=os.cpu_count() or 1, progress=progress)
-        runs[name] = motion, recording_of(done)
-        truth = done.truth
-    return SimulatedRuns(runs, truth)
+        simulators.append(Simulator(robot, motions[-1], experiment))
+    done = simulate_together(simulators, [seed for *_, seed in RUNS], os.cpu_count() or 1, progress)
+    runs = {name: (motion, recording_of(run)) for (name, *_), motion, run in zip(RUNS, motions, done, strict=True)}
+    return SimulatedRuns(runs, done[-1].truth)
 
 
 def _against_truth(truth: Mapping[str, float], found: Identification) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import lapack
@@ -37,8 +38,14 @@ def reduced(rows: np.ndarray) -> np.ndarray:
     top = min(rows.shape)
     if top:
         factored = lapack.dgeqrt(min(_PANEL, top), np.asfortranarray(rows), overwrite_a=1)[0]  # pyright: ignore[reportAttributeAccessIssue]
-        triangle[:top] = np.triu(factored[:top])
+        np.copyto(triangle[:top], factored[:top], where=_upper(top, columns))
     return triangle
+
+
+@lru_cache(maxsize=64)
+def _upper(rows: int, columns: int) -> np.ndarray:
+    """Return where an upper triangle is: making this mask takes longer than all else of a small one."""
+    return ~np.tri(rows, columns, -1, dtype=bool)
 
 
 class RowStack:

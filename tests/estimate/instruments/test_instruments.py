@@ -72,6 +72,7 @@ def test_fifty_seeds_leave_no_bias_and_intervals_cover(method, case):
     assert 0.92 < np.mean(inside) < 0.98
 
 
+@pytest.mark.large
 def test_iterations_converge_from_any_start(disturbed):
     _, evidences = disturbed
     evidence = evidences[0]

@@ -111,6 +111,7 @@ def test_filters_side_by_side_are_those_alone(settings):
         np.testing.assert_allclose(result.history.sigma, alone.history.sigma, rtol=1e-10)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("settings", [KalmanSettings(), KalmanSettings(sign_width=0.05)])
 def test_the_engine_for_large_arms_gives_the_same(settings, monkeypatch):
     small = kalman_filter(scara_evidence(0), settings, {})

@@ -66,7 +66,7 @@ def test_too_many_periods_become_mean_periods_of_neighbours(monkeypatch):
     np.testing.assert_allclose(found.repeated, expected, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("most", [200_000, 20_000])
+@pytest.mark.parametrize("most", [pytest.param(200_000, marks=pytest.mark.large), 20_000])
 def test_a_stream_gives_the_numbers_of_the_recording_in_memory(tmp_path, monkeypatch, most):
     monkeypatch.setattr(periodic, "LOOKED_AT", most)
     log = recording(0, 40.5)
