@@ -107,6 +107,7 @@ def test_gross_errors_are_left_out_and_named():
     assert found.after.max_mm < 1 < np.abs(found.residual).max() * 1e3
 
 
+@pytest.mark.large
 def test_the_same_input_gives_the_same_numbers():
     first, second = calibrated(spatial(1e-4, 12)), calibrated(spatial(1e-4, 12))
     np.testing.assert_array_equal(first.values, second.values)

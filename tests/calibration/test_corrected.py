@@ -135,6 +135,7 @@ def test_a_position_alone_leaves_the_orientation_free(six):
     assert (found.residual_rotation == 0).all()
 
 
+@pytest.mark.large
 def test_wanted_poses_without_joints_get_nominal_joints_first(six):
     q = bent_elbows(4)
     full = targets_from_joints(six, q)

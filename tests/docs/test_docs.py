@@ -64,7 +64,7 @@ def searched_once():
         yield
 
 
-SLOW = ("steelyard papers", "steelyard montecarlo", "steelyard demo", "steelyard gains")
+SLOW = ("steelyard papers", "steelyard montecarlo", "steelyard demo", "steelyard gains", "steelyard fleet")
 SLOW_PAGES = ("docs/papers.md", "docs/calibrate.md", "docs/design.md")
 """Commands and pages that take half a minute: they are run by ``make test-all``."""
 

@@ -48,6 +48,7 @@ def test_many_random_designs_keep_every_limit(name, tmp_path):
     assert len(refused) < count / 2, refused
 
 
+@pytest.mark.large
 def test_the_witness_sees_what_is_broken(first_case):
     """A motion many times as large, and three times as fast, breaks limits of every kind by more than rounding."""
     case = first_case("scara_2r")

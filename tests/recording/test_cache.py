@@ -53,6 +53,7 @@ def test_a_file_that_cannot_grow_is_said_in_a_line_and_none_is_left_open(monkeyp
     assert file.closed
 
 
+@pytest.mark.large
 def test_a_long_log_lies_in_a_file_and_gives_the_same_numbers(tmp_path, monkeypatch):
     recording = recording_of(quiet_run(12))
     path = write_recording(recording, tmp_path / "log.csv")

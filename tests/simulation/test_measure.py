@@ -23,6 +23,7 @@ def still_run(name: str, seconds: float = 20.0, **settings):
     return simulate(robot, path, Experiment(saturate=False, **settings))
 
 
+@pytest.mark.large
 def test_both_torques_of_the_lwr4_are_recorded_with_their_own_noise():
     std = (0.5, 1.0, 0.5, 0.5, 0.2, 0.2, 0.1)
     noise = Noise("white", std)

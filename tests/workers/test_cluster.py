@@ -35,6 +35,7 @@ def running(tmp_path_factory):
         yield started
 
 
+@pytest.mark.large
 def test_a_study_on_a_cluster_gives_the_bytes_of_a_local_one(running, tmp_path):
     given, study = scara(), StudySettings(("wls", "gls"), seeds=6, noise_levels=(0.5, 1.0))
     far = montecarlo(given, study, tmp_path / "runs", scheduler=running.address)
