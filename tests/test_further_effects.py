@@ -172,7 +172,7 @@ def test_the_kalman_filter_refuses_effects_that_need_inertias(effect):
         fit_arm(hung_arm(), [recorded(hung_arm())], Settings(effects=(f"+{effect}",), method="ekf"))
 
 
-@pytest.mark.parametrize("method", ["iv", "didim"])
+@pytest.mark.parametrize("method", ["iv", pytest.param("didim", marks=pytest.mark.large)])
 def test_instruments_find_friction_with_a_state(method):
     recording = recorded(with_values(hung_arm(), FRICTION), noise=0.05)
     effects = ("+Fd3m", "+Fs3m", "+Fvvm", "+Fgm")

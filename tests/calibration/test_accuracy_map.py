@@ -37,6 +37,7 @@ def product(arm):
     return replace(found, values=arm.values, covariance=arm.covariance)
 
 
+@pytest.mark.large
 def test_the_predicted_spread_is_that_of_sampled_errors_over_a_thousand_poses(product):
     q, rng = poses(product, 1000), np.random.default_rng(5)
     found = accuracy_map(product, q, point=POINT, load=LOAD)

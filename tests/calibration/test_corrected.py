@@ -98,6 +98,7 @@ def test_the_load_is_made_up_for(six):
     assert loaded.residual.max() < 1e-9
 
 
+@pytest.mark.large
 def test_a_redundant_arm_moves_least(seven):
     rng = np.random.default_rng(4)
     lower, upper = joint_range(seven.robot)

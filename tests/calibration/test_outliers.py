@@ -41,7 +41,9 @@ def spoiled(seed: int):
     return spatial_problem(points, q), named | {(f"pose_{bad[5] + 1}", "m1"), (f"pose_{bad[6] + 1}", "m3")}
 
 
-@pytest.mark.parametrize("seed", [0, 3, 7])
+@pytest.mark.parametrize(
+    "seed", [0, pytest.param(3, marks=pytest.mark.large), pytest.param(7, marks=pytest.mark.large)]
+)
 def test_five_wrong_configurations_and_two_gross_points_of_twenty_are_named(seed):
     problem, expected = spoiled(seed)
     columns = identifiability(problem.parameters, problem.at(problem.start).jacobian).columns
@@ -98,6 +100,7 @@ def test_an_outlier_says_what_it_is():
     assert found.text == f"pose_8, marker m2: {found.size_mm:.3g} mm off"
 
 
+@pytest.mark.large
 def test_the_same_seed_gives_the_same_answer():
     problem, _ = spoiled(1)
     columns = identifiability(problem.parameters, problem.at(problem.start).jacobian).columns

@@ -54,7 +54,9 @@ def saved_run(folder: Path, kinds: tuple[str, ...]):
     return problem, found
 
 
-@pytest.mark.parametrize("kinds", [("position",), ("pose",), ("position", "pose")])
+@pytest.mark.parametrize(
+    "kinds", [("position",), pytest.param(("pose",), marks=pytest.mark.large), ("position", "pose")]
+)
 def test_the_arm_read_back_is_the_arm_that_was_calibrated(tmp_path, kinds):
     problem, found = saved_run(tmp_path, kinds)
     arm = calibrated_arm(problem, found.values, found.covariance)

@@ -94,7 +94,7 @@ def test_the_reach_of_an_arm_is_that_of_its_lengths_stretched_out(robot):
     assert reach(robot, "tool", np.zeros((6, 1))) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("name", [ARMS[0], *(pytest.param(name, marks=pytest.mark.large) for name in ARMS[1:])])
 def test_good_measurements_pass_and_mirrored_frames_do_not(name):
     robot = load_robot(name)
     setup = default_setup(robot)

@@ -165,7 +165,7 @@ FAULTS: dict[str, tuple[Fault, bool, tuple[str, ...]]] = {
 OF_JOINTS = ("sign", "zero", "swapped joints")
 RARE = ("rows one late", "angles in another order")
 """Among many seeds only."""
-LONG = ("shuffled rows", "quaternion order")
+LONG = ("shuffled rows", "quaternion order", "coupling", "zero")
 
 
 def named(arm: str, parts: tuple[str, ...]) -> list[str]:
@@ -315,6 +315,7 @@ def test_orientations_are_reported_before_and_after(calibrate):
     assert answer["before"]["rotation_rms_deg"] > 2 * answer["after"]["rotation_rms_deg"]
 
 
+@pytest.mark.large
 def test_what_one_target_cannot_show_of_shared_errors_is_not_claimed(calibrate, tmp_path, capsys):
     measured = simulated("ur10e", 0, 20, poses=True)
     assert calibrate("ur10e", measured)[1]["shared_part_of_noise"] is None

@@ -162,7 +162,7 @@ def loaded(truth: dict[str, float], robot=ROBOT) -> Measurements:
     return simulated_measurements(robot, setup, q, {**TRUTH, **truth}, loads=("", "heavy"), sigma=50e-6)
 
 
-@pytest.mark.parametrize("k3", [-5e-6, 8e-6])
+@pytest.mark.parametrize("k3", [-5e-6, pytest.param(8e-6, marks=pytest.mark.large)])
 def test_a_negative_compliance_is_poor(k3, tmp_path, capsys):
     setup = SPRINGS + '[elastic]\njoints = ["shoulder_lift_joint", "elbow_joint"]\n'
     code, content = calibrated(tmp_path, capsys, loaded({"k2": 5e-6, "k3": k3}), "--workspace", "0", setup=setup)
@@ -181,6 +181,7 @@ def test_weights_and_compliances_both_unknown_are_fitted_or_refused_in_one_line(
     assert all(np.isfinite(row["sigma"]) and row["sigma"] > 0 for row in content["parameters"])
 
 
+@pytest.mark.large
 def test_a_compliance_of_the_robots_file_bends_the_arm_without_being_named_again(tmp_path, capsys):
     arm = load_robot("kuka_kr270")
     springs = ElasticSetup(joints=tuple(f"joint_{k}" for k in range(3, 7)))

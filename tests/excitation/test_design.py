@@ -81,6 +81,7 @@ def test_a_free_duration_lies_within_its_bounds():
     assert design.value == pytest.approx(design.figures.weighted)
 
 
+@pytest.mark.large
 def test_a_straight_way_that_breaks_a_limit_is_left_out_and_this_is_said():
     limits = replace(
         design_limits(SCARA),

@@ -97,7 +97,7 @@ def assert_slopes(problem: Problem, wanted: str, ways: np.ndarray, tolerance: fl
         assert gradient @ way == pytest.approx(steepness, abs=tolerance * float(np.linalg.norm(gradient)))
 
 
-@pytest.mark.parametrize("wanted", ["d", "condition", "worst_sigma"])
+@pytest.mark.parametrize("wanted", ["d", "condition", pytest.param("worst_sigma", marks=pytest.mark.large)])
 def test_every_slope_of_a_small_arm_is_that_of_complex_steps(wanted):
     problem = problem_of("scara_2r", wanted)
     assert_slopes(problem, wanted, np.eye(problem.variables))

@@ -335,7 +335,7 @@ def test_the_command_prints_what_it_wrote(run, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["files"][0]["comparisons"][0]["states"] == 1000
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.large)])
 def test_the_screen_has_whole_names_and_short_numbers_once(tmp_path, capsys, monkeypatch, width):
     name = "an_arm_with_a_rather_long_name_of_its_own"
     robot = replace(load_robot("scara_2r"), name=name)

@@ -82,6 +82,7 @@ def test_steps_never_make_the_variances_less_likely():
             assert other.restricted_likelihood < found.restricted_likelihood + 2e-3
 
 
+@pytest.mark.large
 def test_intervals_cover_and_shrunken_estimates_beat_single_ones():
     rng, covered, common, units, gains = np.random.default_rng(1), [], [], [], []
     for _ in range(25):

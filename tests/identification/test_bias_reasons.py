@@ -45,7 +45,7 @@ def reasons(found: Identification, question: str = "plausible") -> list[Reason]:
     return [one for one in found.verdict.reasons if one.criterion == "delay" and one.question == question]
 
 
-@pytest.mark.parametrize("joint", [0, 1])
+@pytest.mark.parametrize("joint", [0, pytest.param(1, marks=pytest.mark.large)])
 def test_one_late_joint_is_named_alone_and_leaves_no_good_result(joint):
     found = identified((joint,))
     assert found.verdict.grade != "good"
@@ -137,6 +137,7 @@ def test_a_delay_that_validation_does_not_have_is_not_to_be_corrected_in_all_log
     assert "would move 'recording 2' too" in first.remedy
 
 
+@pytest.mark.large
 def test_the_late_position_of_one_joint_is_not_called_an_early_torque():
     logs = [with_late_positions(scara(seed), (1,)) for seed in (3, 1)]
     (first, *_) = reasons(identify("scara_2r", logs[:1], logs[1:], SETTINGS))

@@ -158,7 +158,7 @@ def test_gravity_taken_out_is_found_where_friction_is_most_of_the_torque():
     ("arm", "weightless", "fits_another_model"),
     [
         ("staubli_tx40", False, False),
-        ("staubli_tx40", True, True),
+        pytest.param("staubli_tx40", True, True, marks=pytest.mark.large),
         (ARM, False, True),
         ("scara_2r", False, False),
         pytest.param("kuka_lwr4", False, False, marks=pytest.mark.large),
@@ -276,7 +276,10 @@ def test_a_torque_of_a_wrong_gain_is_named_with_that_gain(arm, row, ratio):
     assert finding.interval[1] - finding.interval[0] < 0.1 * ratio
 
 
-@pytest.mark.parametrize(("rows", "joint"), [((1, 2), "joint_2, joint_3"), ((0, 3), "joint_1, joint_4")])
+@pytest.mark.parametrize(
+    ("rows", "joint"),
+    [((1, 2), "joint_2, joint_3"), pytest.param((0, 3), "joint_1, joint_4", marks=pytest.mark.large)],
+)
 def test_two_reversed_torques_are_named_where_neither_alone_makes_the_estimate_possible(rows, joint):
     def change(values: np.ndarray) -> np.ndarray:
         values[list(rows)] *= -1

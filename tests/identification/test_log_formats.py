@@ -50,7 +50,7 @@ def parameters_from(recording):
     return [(row["name"], row["value"]) for row in found.to_json()["parameters"]]
 
 
-@pytest.mark.parametrize("write", [write_hdf5, write_mat, write_lerobot])
+@pytest.mark.parametrize("write", [pytest.param(write_hdf5, marks=pytest.mark.large), write_mat, write_lerobot])
 def test_the_same_arm_is_identified(tmp_path, write):
     path, table = write(tmp_path)
     recording = read_recording(load_robot("scara_2r"), setup_from_table(table), files=path)

@@ -241,6 +241,7 @@ def test_a_moving_sensor_shows_the_inertia_too():
     assert found.verdict.grade == "good"
 
 
+@pytest.mark.large
 def test_an_arm_says_how_heavy_and_how_far_its_payload_can_be():
     log = moving_log(1)
     heavy = with_wrench(log, [100.0] * 6)

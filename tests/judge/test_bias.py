@@ -112,6 +112,7 @@ def test_nothing_is_named_where_there_is_none(clean, equations):
     assert bias.columns == estimate.columns
 
 
+@pytest.mark.large
 def test_the_same_seed_gives_the_same_bias(clean, equations):
     recording = noisy(clean, 1e-3, (0.05, 0.01), 3)
     first, second = (fitted(recording, equations, 20.0, repeats=2)[1] for _ in range(2))

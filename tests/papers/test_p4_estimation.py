@@ -62,6 +62,7 @@ def test_torques_of_the_bench_are_those_of_the_simulator_s_plant(full, motion):
     np.testing.assert_allclose(full.torques((q, qd, qdd)), there, rtol=1e-9, atol=1e-8)
 
 
+@pytest.mark.large
 def test_both_interval_checks_are_near_what_theory_expects_and_fail_where_positions_are_poor(simple, motion):
     right = study_checks(simple, motion, FEW_SAMPLES, repeats=1)
     assert right.means == pytest.approx(0.68, abs=0.35)
@@ -80,6 +81,7 @@ def test_an_arm_simulated_under_control_is_identified_without_bias_once_it_moves
     np.testing.assert_allclose((noisy_q - q).std(axis=1), np.sqrt(POSITION_VARIANCE), rtol=0.1)
 
 
+@pytest.mark.large
 def test_a_round_of_the_iterated_design_identifies_from_its_simulated_recording(simple, motion):
     found = identified_by_likelihood(simple, motion, seed=0)
     off = (found.values - simple.values) / found.sigma

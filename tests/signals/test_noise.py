@@ -42,6 +42,7 @@ def test_autoregressive_noise_has_the_correlation_of_its_recursion():
     assert noise.std() == pytest.approx(0.7, rel=0.02)
 
 
+@pytest.mark.large
 def test_strongly_correlated_noise_has_its_size_from_the_first_sample():
     noise = autoregressive_noise(3, np.array([0.999]), np.full(3000, 1.5), np.random.default_rng(4))
     np.testing.assert_allclose(noise.std(axis=0), 1.5, rtol=5 / np.sqrt(6000))

@@ -38,6 +38,7 @@ def test_the_period_is_the_shortest_that_repeats():
     assert find_period(values, RATE, shortest=1.5).period == pytest.approx(2.0, rel=1e-9)
 
 
+@pytest.mark.large
 def test_the_spread_of_the_period_is_as_stated():
     time, rng = times(16, 1.0731), np.random.default_rng(0)
     errors = []

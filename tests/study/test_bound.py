@@ -62,6 +62,7 @@ def test_two_white_noises_add_up():
     np.testing.assert_allclose(bound_of(both), bound_of(WHITE), rtol=1e-10)
 
 
+@pytest.mark.large
 def test_least_squares_without_any_filter_reaches_the_bound():
     given = scara({"record_rate": 200.0, **WHITE}, UNFILTERED, waves())
     (verdict,) = montecarlo(given, StudySettings(("wls",), seeds=60)).verdicts

@@ -28,6 +28,7 @@ def test_a_start_off_by_nothing_is_the_truth():
     assert all(deviation > 0 for _, deviation in prior.values())
 
 
+@pytest.mark.large
 def test_the_start_is_off_by_the_part_asked_for_and_the_same_for_a_seed():
     parts = np.array(
         [[started(0.2, seed).prior[name][0] / true - 1 for name, true in zip(NAMES, TRUE, strict=True) if true]

@@ -118,7 +118,7 @@ def test_noise_that_no_predictor_frees_of_its_colour_keeps_the_noise_model_of_th
     assert (test.statistic, test.freedom) == (naive.statistic, naive.freedom)
 
 
-@pytest.mark.parametrize("case", ["none", "full"])
+@pytest.mark.parametrize("case", [pytest.param("none", marks=pytest.mark.large), "full"])
 def test_least_squares_of_a_disturbed_arm_is_found_out(case):
     found = instrumental_variables(
         evidence_of(recording_of(scara_run(range(1), 1.0)), CASES[case]), InstrumentSettings(**GAINS, most_rounds=3), {}

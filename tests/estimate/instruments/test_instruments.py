@@ -94,6 +94,7 @@ def test_a_start_of_no_arm_is_left_for_the_robot_s_own_values(disturbed, method)
     assert any("started again from the robot's own values: the inertia matrix" in note for note in found.notes)
 
 
+@pytest.mark.large
 def test_without_correlation_instruments_agree_with_least_squares_and_the_test_is_silent():
     run = quiet_run(12)
     truth = true_values(run)

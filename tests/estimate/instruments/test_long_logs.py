@@ -38,7 +38,7 @@ def stream_of(recording, path) -> RecordingStream:
     return stream_recording(load_robot("scara_2r"), write_recording(recording, path))
 
 
-@pytest.mark.parametrize("commanded", [True, False])
+@pytest.mark.parametrize("commanded", [True, pytest.param(False, marks=pytest.mark.large)])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stream_gives_the_numbers_of_the_recording_in_memory(tmp_path, monkeypatch, method, commanded):
     monkeypatch.setattr(recording_cache, "IN_MEMORY", 50_000)

@@ -40,6 +40,7 @@ def test_a_controller_that_is_not_the_real_one_is_said(method):
     assert float(wrong.split(", ")[1].split()[0]) > 20
 
 
+@pytest.mark.large
 def test_disturbances_that_the_loop_feeds_back_explain_the_distance_of_the_right_controller():
     """Encoder steps of 0.0006 rad alone would not: positions are 0.0013 rad apart."""
     run = scara_run(range(1), 1.0)
@@ -131,7 +132,7 @@ def test_positions_behind_elastic_joints_are_wound_up_alike(method):
     np.testing.assert_allclose(elastic.estimate.sigma, plain.estimate.sigma, rtol=0.02)
 
 
-@pytest.mark.parametrize("method", ["iv", "didim"])
+@pytest.mark.parametrize("method", [pytest.param("iv", marks=pytest.mark.large), "didim"])
 def test_two_recordings_tell_more_than_one(method):
     robot, settings = load_robot("scara_2r"), Settings(method=method, options={"iv": REAL})
     one = fit_arm(robot, [scara(3)], settings)

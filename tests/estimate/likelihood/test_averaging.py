@@ -79,6 +79,7 @@ def test_a_stream_gives_the_numbers_of_the_recording_in_memory(tmp_path, monkeyp
     assert parts.notes == whole.notes
 
 
+@pytest.mark.large
 def test_a_stream_whose_period_is_no_whole_number_of_samples_finds_it_in_all_of_them(tmp_path, monkeypatch):
     monkeypatch.setattr(periodic, "LOOKED_AT", 5000)
     time, log = np.arange(9000) / RATE, recording(0, 6)

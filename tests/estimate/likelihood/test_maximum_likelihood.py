@@ -107,6 +107,7 @@ def test_given_noise_counts_a_sample_and_exact_positions_give_least_squares_of_t
     np.testing.assert_allclose(estimate.covariance, expected.covariance, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.large
 def test_intervals_cover_when_noise_is_found_from_the_periods():
     inside = []
     settings = LikelihoodSettings(period=PERIOD, harmonics=5)
