@@ -354,7 +354,8 @@ def test_an_arm_without_inertias_gets_one_of_usual_build(fitted):
 def fitted_heavy():
     cad = load_robot(Path(__file__).parents[2] / "benchmarks" / "data" / "heavy.robot.toml")
     points = random_points(limits_of(cad), 6, 2.0, quintic_profile(), np.random.default_rng(0))
-    run = simulate(cad, quintic(points, 2.0, list(cad.joint_names)), Experiment(record_rate=100), [0])
+    experiment = Experiment(plant="ideal", control_rate=100, record_rate=100)
+    run = simulate(cad, quintic(points, 2.0, list(cad.joint_names)), experiment, [0])
     return cad, fit_arm(cad, [recording_of(run)], Settings(effects=run.effects))
 
 
