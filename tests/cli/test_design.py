@@ -26,7 +26,7 @@ from steelyard.excitation import design as design_experiment
 from steelyard.motion import limit_violations, read_trajectory
 from steelyard.robot import Robot, load_robot, transform_from_placement
 
-SMALL = {"--starts": "1", "--duration": "5", "--harmonics": "2"}
+SMALL = {"--starts": "1", "--duration": "5", "--harmonics": "2", "--rate": "50"}
 FILES = {"motion.toml", "motion_010.csv", "motion_050.csv", "motion_100.csv", "report.html", "result.json"}
 BARE_ARM = """
 joint = [
@@ -121,7 +121,7 @@ def test_the_folder_holds_the_motion_its_exports_and_the_result(designed):
     assert set(content["files"]) == FILES - {"result.json", "report.html"}
     assert content["command"] == "design"
     assert content["provenance"]["settings"] == {
-        "robot": "scara_2r", "starts": 1, "duration": 5.0, "harmonics": 2,
+        "robot": "scara_2r", "starts": 1, "duration": 5.0, "harmonics": 2, "rate": 50.0,
     }  # fmt: skip
     assert all(finding["violation"] == 0 for finding in content["constraints"])
     assert [start["origin"] for start in content["starts"]] == [None]
