@@ -369,8 +369,9 @@ def sources_with(fitted_heavy, drives: dict[str, float]) -> dict[str, str]:
 
 def test_a_drive_inertia_that_only_the_prior_of_its_link_tells_apart_comes_from_both(fitted_heavy):
     # ZZ1 and Ia1 give the same torque: only their sum is in the data.
-    assert sources_with(fitted_heavy, {})["Ia1"] == "both"
-    assert sources_with(fitted_heavy, {})["Fvm1"] == "data"
+    sources = sources_with(fitted_heavy, {})
+    assert sources["Ia1"] == "both"
+    assert sources["Fvm1"] == "data"
 
 
 def test_a_drive_inertia_with_a_prior_of_its_own_comes_from_it(fitted_heavy):
