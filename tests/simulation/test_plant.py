@@ -162,13 +162,15 @@ def test_torques_stop_at_the_effort_limits():
 
 
 def test_a_payload_adds_its_weight():
-    robot = load_robot("kuka_lwr4")
-    q = np.array([0.0, 1.0, 0.0, 0.5, 0.0, 0.3, 0.0])
+    robot = load_robot("kuka_ir361")
+    robot = replace(robot, payloads={"box": (0.02, 0, 0.003, 0.03, 0, 0.01, 0.1, 0.02, 0.05, 4.0)})
+    q = np.array([0.2, 0.6, 0.3])
     still = quintic(np.column_stack([q, q]), 0.5, [body.joint.name for body in robot.actuated])
-    held = [simulate(robot, still, Experiment(payload=payload)).joint_torque[0, :, -1] for payload in (None, "P5")]
+    held = [simulate(robot, still, Experiment(payload=payload)).joint_torque[0, :, -1] for payload in (None, "box")]
     model = build_model(robot, ["inertia"], "joint", payload="loaded")
-    columns = np.array(model.regressor(q, np.zeros(7), np.zeros(7)))[:, -10:]
-    np.testing.assert_allclose(held[1] - held[0], columns @ robot.payloads["P5"], atol=1e-6)
+    columns = np.array(model.regressor(q, np.zeros(3), np.zeros(3)))[:, -10:]
+    assert np.abs(held[1] - held[0]).max() > 1
+    np.testing.assert_allclose(held[1] - held[0], columns @ robot.payloads["box"], atol=1e-6)
 
 
 def test_the_truth_of_a_loaded_run_keeps_arm_and_payload_apart():
