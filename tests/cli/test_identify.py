@@ -189,7 +189,7 @@ def test_an_interrupt_at_any_moment_leaves_no_half_written_run(where, saved_run,
 def test_a_payload_is_found_from_a_run(workplace, capsys):
     write_recording(lwr4(1, moves=6), Path("empty.npz"))
     write_recording(lwr4(2, "P5", moves=6), Path("loaded.npz"))
-    assert main(["identify", "kuka_lwr4", "empty.npz", "--plain", "--out", "arm"]) == 0
+    assert main(["identify", "kuka_lwr4", "empty.npz", "--plain", "--torque", "joint", "--out", "arm"]) == 0
     capsys.readouterr()
     assert main(["payload", "arm", "loaded.npz", "--out", "held", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
