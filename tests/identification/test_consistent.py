@@ -26,8 +26,12 @@ from steelyard.robot import INERTIAL_NAMES, load_robot
 ARM = load_robot("kuka_ir361")
 
 
+def recorded(seed: int):
+    return short_log("kuka_ir361", seed, 100)
+
+
 def identified(robot=ARM, **consistency):
-    run, recording = short_log("kuka_ir361", 1)
+    run, recording = recorded(1)
     chosen = ConsistencySettings(draws=10, **consistency)
     return identify(robot, recording, settings=Settings(effects=run.effects, bias_repeats=0, consistency=chosen))
 
@@ -65,7 +69,7 @@ def from_source(source):
     ("source", "note", "used"),
     [
         ("cad", "prior: link inertias of the robot file (cad)", True),
-        ("vendor", "prior: link inertias of the robot file (vendor)", True),
+        pytest.param("vendor", "prior: link inertias of the robot file (vendor)", True, marks=pytest.mark.large),
         ("identified", "no prior: the robot file's inertias were identified", False),
         ("unknown", "no prior: the source of the robot file's inertias is unknown", False),
     ],
@@ -170,7 +174,7 @@ def test_a_prior_that_is_right_is_not_doubted():
 
 def test_a_link_of_tonnes_is_not_called_good():
     """The spring of the arm is not in this model: link 2 gets thousands of kg, which no torque shows."""
-    (_, recording), (_, unseen) = short_log("kuka_ir361", 1), short_log("kuka_ir361", 2)
+    (_, recording), (_, unseen) = recorded(1), recorded(2)
     chosen = ConsistencySettings(draws=2)
     settings = Settings(effects=("inertia", "Fvm", "Fcm"), bias_repeats=0, consistency=chosen)
     found = identify(ARM, recording, unseen, settings)
@@ -184,7 +188,7 @@ def test_a_link_of_tonnes_is_not_called_good():
 
 
 def test_the_arm_with_a_spring_is_identified_with_it_by_default():
-    (_, recording), (_, unseen) = short_log("kuka_ir361", 1), short_log("kuka_ir361", 2)
+    (_, recording), (_, unseen) = recorded(1), recorded(2)
     found = identify("kuka_ir361", recording, unseen, Settings(bias_repeats=0))
     assert found.standard is not None
     assert found.standard.implausible == {}
@@ -245,7 +249,7 @@ def test_a_deviation_without_a_prior_is_noted():
 
 
 def test_plausibility_is_judged_without_the_prior():
-    run, recording = short_log("kuka_ir361", 1)
+    run, recording = recorded(1)
     reversed_torques = tuple(replace(channel, values=-channel.values) for channel in recording.torques)
     chosen = ConsistencySettings(prior="kuka_ir361", deviation=0.05, draws=2)
     settings = Settings(effects=run.effects, bias_repeats=0, consistency=chosen)
@@ -255,7 +259,7 @@ def test_plausibility_is_judged_without_the_prior():
 
 
 def test_a_model_without_inertias_has_no_arm(usual):
-    run, recording = short_log("kuka_ir361", 1)
+    run, recording = recorded(1)
     found = identify(ARM, recording, settings=Settings(effects=("Fvm", "Fcm", "offm"), bias_repeats=0))
     assert found.standard is None
     with pytest.raises(EstimateError, match="add effect 'inertia'"):
