@@ -56,15 +56,15 @@ def ur10e(seed: int, gravity: tuple[float, float, float] | None = None) -> Recor
 
 
 @lru_cache(maxsize=8)
-def short_log(name: str, seed: int) -> tuple[SimulatedRun, Recording]:
-    """Return a short run of any arm, which follows its motion exactly, and its recording.
+def short_log(name: str, seed: int, rate: float = 200) -> tuple[SimulatedRun, Recording]:
+    """Return a short run of any arm, which follows its motion exactly, and its recording at a rate [Hz].
 
     Noise on the torques is a hundredth of them.
     """
     robot = load_robot(name)
     joints = [body.joint.name for body in robot.actuated]
     points = random_points(limits_of(robot), 8, 2.0, quintic_profile(), np.random.default_rng(seed))
-    experiment = Experiment(plant="ideal", control_rate=200, record_rate=200, encoder_quantum=1e-6)
+    experiment = Experiment(plant="ideal", control_rate=rate, record_rate=rate, encoder_quantum=1e-6)
     run = simulate(robot, quintic(points, 2.0, joints), experiment, [seed])
     clean, rng = recording_of(run), np.random.default_rng(seed)
     noisy = []

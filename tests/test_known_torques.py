@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import casadi as ca
@@ -202,7 +203,7 @@ def test_a_robot_file_gives_scale_unknown_scale_and_where_a_table_ends():
 # Identification
 
 
-@pytest.mark.parametrize("plant", ["ideal", "compiled"])
+@pytest.mark.parametrize("plant", [pytest.param("ideal", marks=pytest.mark.large), "compiled"])
 def test_balancers_of_known_and_unknown_scale_leave_the_arm_as_it_is(plant):
     planted = hung_arm(BALANCERS, Sb1=0.9, Sb2=1.1)
     recording, truth = recorded(planted, plant), planted.parameters
@@ -260,10 +261,16 @@ def test_a_sine_is_not_told_from_the_weight_of_its_link():
     assert found["MX1"] == pytest.approx(7.0, abs=0.01)
 
 
+@cache
+def noisy_log_of_balancers():
+    """Return an arm with balancers and a recording of it."""
+    planted = hung_arm(BALANCERS, Sb1=0.9, Sb2=1.1)
+    return planted, recorded(planted, "compiled", noise=0.05)
+
+
 @pytest.mark.parametrize("method", ["gls", "iterated", "rls", "iv", "didim", "ekf"])
 def test_every_method_sees_the_torque_without_the_balancer(method):
-    planted = hung_arm(BALANCERS, Sb1=0.9, Sb2=1.1)
-    recording = recorded(planted, "compiled", noise=0.05)
+    planted, recording = noisy_log_of_balancers()
     found = fit_arm(planted, [recording], Settings(effects=("inertia", "Fvm", "Fcm"), method=method)).fit.estimate
     values = dict(zip(found.columns, found.values.tolist(), strict=True))
     assert values["MX1"] == pytest.approx(7.0, abs=0.1)
@@ -298,7 +305,7 @@ def test_selection_finds_a_wrong_scale_and_leaves_a_right_one():
 def test_a_saved_run_predicts_the_whole_torque_of_the_drive(tmp_path):
     robot = hung_arm(BALANCERS, Sb1=0.9)
     recording = recorded(robot, noise=0.05)
-    found = identify(robot, [recording], settings=Settings(bias_repeats=0))
+    found = identify(robot, [recording], settings=Settings(select=False, bias_repeats=0))
     with RunFolder(tmp_path / "run", "identify") as folder:
         write_run(folder, {"robot": ""}, {}, found, {}, {})
     again = predict(load_run(tmp_path / "run"), [recording], robot)
@@ -459,7 +466,7 @@ def test_known_torques_and_temperatures_are_written_and_read(tmp_path, suffix):
 WARM = {"FcTm1": -0.01, "FcTm2": -0.002, "FvTm1": -0.002, "FvTm2": -0.0003}
 
 
-@pytest.mark.parametrize("plant", ["ideal", "compiled"])
+@pytest.mark.parametrize("plant", [pytest.param("ideal", marks=pytest.mark.large), "compiled"])
 def test_friction_by_temperature_is_found(plant):
     robot = hung_arm()
     planted = replace(robot, values={**robot.values, **WARM})

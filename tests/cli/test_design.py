@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +26,7 @@ from steelyard.excitation import design as design_experiment
 from steelyard.motion import limit_violations, read_trajectory
 from steelyard.robot import Robot, load_robot, transform_from_placement
 
-SMALL = {"--starts": "1", "--duration": "5", "--harmonics": "2"}
+SMALL = {"--starts": "1", "--duration": "5", "--harmonics": "2", "--rate": "50"}
 FILES = {"motion.toml", "motion_010.csv", "motion_050.csv", "motion_100.csv", "report.html", "result.json"}
 BARE_ARM = """
 joint = [
@@ -65,6 +68,17 @@ def design(*arguments: str, robot: str = "scara_2r") -> int:
     return main(command(*arguments, robot=robot))
 
 
+@pytest.fixture(scope="module")
+def designed(tmp_path_factory):
+    """The folder of a small design and what the screen said; made once."""
+    folder, screen = tmp_path_factory.mktemp("designed"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(screen):
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "100")
+        assert design("--out", "deep/d") == 0
+    return folder / "deep/d", screen.getvalue()
+
+
 @pytest.mark.large
 def test_a_design_is_simulated_identified_and_followed_by_the_next_one(workplace, capsys):
     noise = "[simulate]\nmotor_noise = { kind = 'white', std = [1.0, 0.1] }\n"
@@ -89,25 +103,25 @@ def test_a_design_is_simulated_identified_and_followed_by_the_next_one(workplace
         assert sigma <= found[name]["sigma"] * (1 + 1e-9), name
 
 
-def test_the_folder_holds_the_motion_its_exports_and_the_result(workplace, capsys):
-    assert design("--out", "deep/d") == 0
-    assert {path.name for path in Path("deep/d").iterdir()} == FILES
+def test_the_folder_holds_the_motion_its_exports_and_the_result(designed):
+    folder, _ = designed
+    assert {path.name for path in folder.iterdir()} == FILES
     robot = load_robot("scara_2r")
-    motion = read_trajectory("deep/d/motion.toml", ["joint_1", "joint_2"])
+    motion = read_trajectory(folder / "motion.toml", ["joint_1", "joint_2"])
     assert motion.duration == 5.0
     assert limit_violations(motion, robot) == ()
     np.testing.assert_allclose(motion.at([0.0, 5.0]).qd, 0, atol=1e-12)
     np.testing.assert_allclose(motion.at([0.0]).qdd, 0, atol=1e-10)
     for percent in (10, 50, 100):
-        table = pl.read_csv(f"deep/d/motion_{percent:03d}.csv")
+        table = pl.read_csv(folder / f"motion_{percent:03d}.csv")
         assert table["time"][-1] == pytest.approx(500 / percent)
         fastest = np.abs(table.select("qd_joint_1", "qd_joint_2").to_numpy()).max()
         assert fastest <= percent / 100 * motion.extrema().velocity.value.max() * (1 + 1e-12)
-    content = json.loads(Path("deep/d/result.json").read_text())
+    content = json.loads((folder / "result.json").read_text())
     assert set(content["files"]) == FILES - {"result.json", "report.html"}
     assert content["command"] == "design"
     assert content["provenance"]["settings"] == {
-        "robot": "scara_2r", "starts": 1, "duration": 5.0, "harmonics": 2,
+        "robot": "scara_2r", "starts": 1, "duration": 5.0, "harmonics": 2, "rate": 50.0,
     }  # fmt: skip
     assert all(finding["violation"] == 0 for finding in content["constraints"])
     assert [start["origin"] for start in content["starts"]] == [None]
@@ -400,9 +414,9 @@ def test_pinocchio_finds_the_whole_motion_above_the_floor_and_clear_of_the_arm_i
         assert np.abs(positions).max() <= 0.95 * body.joint.limits.upper + 1e-9
 
 
-def test_what_is_proven_and_what_is_not_checked_stand_in_the_first_lines(workplace, capsys):
-    assert design() == 0
-    head, _, rest = capsys.readouterr().out.partition("log10 det of the covariance =")
+def test_what_is_proven_and_what_is_not_checked_stand_in_the_first_lines(designed):
+    _, screen = designed
+    head, _, rest = screen.partition("log10 det of the covariance =")
     printed = " ".join(head.split())
     assert len(head.splitlines()) < 12
     assert "proven at every instant: positions (95 % of their ranges); velocities; accelerations; motor" in printed
@@ -458,12 +472,18 @@ def test_a_scale_on_torque_limits_promises_no_smaller_sigmas(workplace, capsys):
         assert sigmas[1][name] >= 0.95 * sigma, name
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_the_screen_fits_keeps_brackets_and_has_units(columns, workplace):
+@cache
+def designed_near_zero():
+    """Return a design, made from a file in the working folder."""
     Path("near_zero.toml").write_text("[joints]\nlower = [0.0, 0.5]\nupper = [1.0, 2.0]\nacceleration = inf\n")
     robot = load_robot("scara_2r")
     settings = DesignSettings(duration=5.0, harmonics=2, starts=1)
-    found = design_experiment(robot, settings, limits=design_limits(robot, Path("near_zero.toml")))
+    return design_experiment(robot, settings, limits=design_limits(robot, Path("near_zero.toml")))
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_screen_fits_keeps_brackets_and_has_units(columns, workplace):
+    found = designed_near_zero()
     console = Console(width=columns, record=True, file=open(os.devnull, "w"), highlight=False)  # noqa: SIM115
     print_design(found, Path("[here]"), ["motion.toml", "motion_010.csv"], console)
     console.file.close()

@@ -66,7 +66,7 @@ def test_model_check_and_identify_print_hostile_names(workplace, printed):
     screen = printed("identify", TABLE, *LOGS, "--out", "=my[run]\x1b")
     assert r"scara[red]\x1b]0;title\x07" in screen
     assert r"saved: =my[run]\x1b/result.json" in screen
-    content = json.loads(printed("identify", TABLE, *LOGS, "--json"))
+    content = json.loads(printed("identify", TABLE, *LOGS, "--plain", "--json"))
     assert content["robot"] == ROBOT
     assert content["fit"]["joints"][0]["name"] == FIRST
     assert json.loads(Path("=my[run]\x1b/result.json").read_text(encoding="utf-8"))["robot"] == ROBOT
@@ -74,8 +74,8 @@ def test_model_check_and_identify_print_hostile_names(workplace, printed):
 
 def test_a_comparison_exports_no_formula_and_no_command(workplace, printed):
     run, other = "=HYPERLINK(1)[/b]\x1b", "@my_run"
-    printed("identify", TABLE, *LOGS, "--out", run)
-    printed("identify", TABLE, LOGS[0], "--out", other)
+    printed("identify", TABLE, *LOGS, "--plain", "--out", run)
+    printed("identify", TABLE, LOGS[0], "--plain", "--out", other)
     screen = printed("compare", run, other, "--csv", "table.csv", "--latex", "table.tex")
     assert r"@my_run against =HYPERLINK(1)[/b]\x1b:" in screen
     with Path("table.csv").open(newline="") as file:

@@ -20,7 +20,8 @@ from steelyard.study import default_motion
 ARMS: dict[str, Callable[[int], Recording]] = {"scara_2r": scara, "ur10e": ur10e}
 # The second arm takes longer: in the default run it has the faults that once ended badly.
 LARGE = ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)]
-FAST = "[identify]\nbias_repeats = 0\n"
+# What the checks of a log find does not depend on the model; tests of what the fit shows choose effects: --select.
+FAST = "[identify]\nbias_repeats = 0\nselect = false\n"
 
 
 @pytest.fixture(autouse=True)
@@ -237,7 +238,7 @@ def test_motor_torques_before_the_gears_are_told_beside_joint_torques(capsys):
     motor = [channel.kind for channel in recording.torques].index("motor_torque")
     write_recording(with_torque(recording, lambda values: values.__itruediv__(100.0), motor), Path("log.npz"))
     write_recording(lwr4(2), Path("unseen.npz"))
-    _, result = identified(capsys, "kuka_lwr4", "log.npz", "--torque", "both", "--validate", "unseen.npz")
+    _, result = identified(capsys, "kuka_lwr4", "log.npz", "--torque", "both", "--validate", "unseen.npz", "--select")
     reported = found(result, "torque_ratio")
     assert {one["severity"] for one in reported} == {"severe"}
     assert {"joint_1", "joint_2", "joint_4"} <= {one["joint"] for one in reported}
@@ -264,12 +265,13 @@ def mounted(robot: str, seed: int) -> Recording:
 def test_a_wrong_mounting_is_named_and_its_flag_cures(robot, capsys):
     write_recording(mounted(robot, 1), Path("log.npz"))
     write_recording(mounted(robot, 2), Path("unseen.npz"))
-    code, wrong = identified(capsys, robot, "log.npz", "--validate", "unseen.npz")
+    logs = ("log.npz", "--validate", "unseen.npz", "--select")
+    code, wrong = identified(capsys, robot, *logs)
     assert code == 2
     (reason,) = [reason for reason in wrong["verdict"]["reasons"] if reason["about"] == "mounting"]
     flag = f"--gravity {','.join(f'{part:g}' for part in GRAVITY[robot])}"
     assert flag in reason["remedy"]
-    code, right = identified(capsys, robot, "log.npz", "--validate", "unseen.npz", *flag.split())
+    code, right = identified(capsys, robot, *logs, *flag.split())
     assert right["gravity"] == list(GRAVITY[robot])
     assert right["validation"]["relative_error_percent"] < 0.2 * wrong["validation"]["relative_error_percent"]
     assert not [reason for reason in right["verdict"]["reasons"] if reason["about"] == "mounting"]
@@ -331,7 +333,7 @@ def test_torques_of_all_joints_reversed_are_named_although_one_joint_is_noisy(ca
 
     for seed, name in ((1, "log.npz"), (2, "unseen.npz")):
         write_recording(with_torque(scara(seed), reversed_and_noisy), Path(name))
-    code, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")
+    code, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz", "--select")
     assert code == 2
     assert "the torques of all joints seem reversed" in result["verdict"]["reasons"][0]["text"]
 
@@ -364,7 +366,7 @@ def test_gravity_that_parameters_bend_round_is_named_although_unseen_motion_is_p
         noise = Noise("white", (0.5, 0.1, 0.05))
         run = simulate(arm, motion, Experiment(plant="ideal", record_rate=100, motor_noise=noise), [seed])
         write_recording(recording_of(run), Path(name))
-    logs = ("log.npz", "--validate", "unseen.npz", "--no-prior")
+    logs = ("log.npz", "--validate", "unseen.npz", "--no-prior", "--select")
     code, wrong = identified(capsys, "three.toml", *logs)
     assert wrong["validation"]["relative_error_percent"] < 15
     assert (code, wrong["verdict"]["reasons"][0]["about"]) == (2, "mounting")

@@ -354,7 +354,8 @@ def test_an_arm_without_inertias_gets_one_of_usual_build(fitted):
 def fitted_heavy():
     cad = load_robot(Path(__file__).parents[2] / "benchmarks" / "data" / "heavy.robot.toml")
     points = random_points(limits_of(cad), 6, 2.0, quintic_profile(), np.random.default_rng(0))
-    run = simulate(cad, quintic(points, 2.0, list(cad.joint_names)), Experiment(record_rate=100), [0])
+    experiment = Experiment(plant="ideal", control_rate=100, record_rate=100)
+    run = simulate(cad, quintic(points, 2.0, list(cad.joint_names)), experiment, [0])
     return cad, fit_arm(cad, [recording_of(run)], Settings(effects=run.effects))
 
 
@@ -368,8 +369,9 @@ def sources_with(fitted_heavy, drives: dict[str, float]) -> dict[str, str]:
 
 def test_a_drive_inertia_that_only_the_prior_of_its_link_tells_apart_comes_from_both(fitted_heavy):
     # ZZ1 and Ia1 give the same torque: only their sum is in the data.
-    assert sources_with(fitted_heavy, {})["Ia1"] == "both"
-    assert sources_with(fitted_heavy, {})["Fvm1"] == "data"
+    sources = sources_with(fitted_heavy, {})
+    assert sources["Ia1"] == "both"
+    assert sources["Fvm1"] == "data"
 
 
 def test_a_drive_inertia_with_a_prior_of_its_own_comes_from_it(fitted_heavy):

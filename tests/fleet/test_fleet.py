@@ -159,26 +159,28 @@ def test_the_command_writes_tables_and_a_page_and_says_what_it_found(found, made
 
 def test_a_fleet_of_which_nothing_can_be_read_is_an_error(tmp_path, capsys):
     (tmp_path / "manifest.csv").write_text("robot,serial,date,files\nscara_2r,1,2026-01-01,no.npz\n")
-    assert main(["fleet", str(tmp_path / "manifest.csv"), "--out", str(tmp_path / "out")]) == 1
+    assert main(["fleet", str(tmp_path / "manifest.csv"), "--out", str(tmp_path / "out"), "--workers", "1"]) == 1
     assert "no log of 1 can be used; the first: line 2: " in capsys.readouterr().err
     assert not (tmp_path / "out" / "result.json").exists()
     with pytest.raises(FileError, match="no log of 1 can be used"):
         identify_fleet(tmp_path / "manifest.csv")
 
 
-def test_processes_and_a_cluster_give_the_bytes_of_one_process(found, made, tmp_path):
-    pytest.importorskip("distributed")
+@pytest.mark.parametrize("other", ["processes", pytest.param("cluster", marks=pytest.mark.large)])
+def test_processes_and_a_cluster_give_the_bytes_of_one_process(other, found, made, tmp_path):
     folder, _ = made
     few = few_logs(folder, 6)
     alone = identify_fleet(few, tmp_path / "one")
-    processes = identify_fleet(few, tmp_path / "two", workers=2)
-    with dask_cluster(tmp_path, workers=2) as running:
-        cluster = identify_fleet(few, tmp_path / "dask_store", scheduler=running.address)
-    assert alone.read == processes.read == cluster.read == 6
-    assert json.dumps(alone.to_json()) == json.dumps(processes.to_json()) == json.dumps(cluster.to_json())
-    for other in ("two", "dask_store"):
-        stored = sorted(path.name for path in (tmp_path / other / "store").rglob("*.npz"))
-        assert stored == sorted(path.name for path in (tmp_path / "one" / "store").rglob("*.npz"))
+    if other == "processes":
+        shared = identify_fleet(few, tmp_path / "other", workers=2)
+    else:
+        pytest.importorskip("distributed")
+        with dask_cluster(tmp_path, workers=2) as running:
+            shared = identify_fleet(few, tmp_path / "other", scheduler=running.address)
+    assert alone.read == shared.read == 6
+    assert json.dumps(alone.to_json()) == json.dumps(shared.to_json())
+    stored = sorted(path.name for path in (tmp_path / "other" / "store").rglob("*.npz"))
+    assert stored == sorted(path.name for path in (tmp_path / "one" / "store").rglob("*.npz"))
 
 
 @pytest.mark.large

@@ -28,29 +28,41 @@ from steelyard.observe import Preparation, RecordingInfo, hashes_of, load_observ
 from steelyard.robot import load_robot, parameters_from_centre
 
 LWR4 = load_robot("kuka_lwr4")
-QUICK = Settings(bias_repeats=0, consistency=ConsistencySettings(draws=2))
+QUICK = Settings(select=False, bias_repeats=0, consistency=ConsistencySettings(draws=2))
 TRUE = np.array(LWR4.payloads["P5"])
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=replace(QUICK, select=False))
+    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=QUICK)
     return save_run(found, tmp_path_factory.mktemp("run"))
 
 
-def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(run):
-    found = identify_payload(LWR4, run, [lwr4(2, "P5")])
-    mass, sigma = found.body.mass
+@pytest.fixture(scope="module")
+def held(run):
+    """The payload of one loaded recording."""
+    return identify_payload(LWR4, run, [lwr4(2, "P5")])
+
+
+@pytest.fixture(scope="module")
+def of_scara():
+    """Two results of one arm."""
+    return [identify("scara_2r", [scara(seed)], settings=QUICK) for seed in (1, 2)]
+
+
+def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(held):
+    mass, sigma = held.body.mass
     assert abs(mass - TRUE[9]) < 4 * sigma
-    assert found.enough
-    assert 0.3 < found.agreement < 2.0
-    assert np.all(np.abs(found.body.inertia - TRUE[:6]) < 4.5 * found.body.inertia_sigma)
+    assert held.enough
+    assert 0.3 < held.agreement < 2.0
+    assert np.all(np.abs(held.body.inertia - TRUE[:6]) < 4.5 * held.body.inertia_sigma)
 
 
 @pytest.mark.large
-def test_it_agrees_with_identifying_arm_and_payload_together(run):
-    alone = identify_payload(LWR4, run, [lwr4(2, "P5")]).body
-    together = identify(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], QUICK).payload
+def test_it_agrees_with_identifying_arm_and_payload_together(held):
+    alone = held.body
+    settings = replace(QUICK, select=None)
+    together = identify(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], settings).payload
     assert together is not None
     assert abs(alone.mass[0] - together.mass[0]) < 2 * together.mass[1]
     assert alone.mass[1] == pytest.approx(together.mass[1], rel=0.35)
@@ -145,18 +157,16 @@ def test_a_run_keeps_its_factors_and_estimate(run):
     assert values["Ia1"] == run.estimate.values[run.estimate.columns.index("Ia1")]
 
 
-def test_writing_again_replaces_the_run_as_a_whole(tmp_path):
-    first = identify("scara_2r", [scara(1)], settings=QUICK)
-    second = identify("scara_2r", [scara(2)], settings=QUICK)
+def test_writing_again_replaces_the_run_as_a_whole(of_scara, tmp_path):
+    first, second = of_scara
     save_run(first, tmp_path)
     save_run(second, tmp_path)
     assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
     np.testing.assert_array_equal(read_run(tmp_path).estimate.values, second.estimate.values)
 
 
-def test_a_run_killed_before_its_result_leaves_the_old_one(tmp_path, monkeypatch):
-    first = identify("scara_2r", [scara(1)], settings=QUICK)
-    second = identify("scara_2r", [scara(2)], settings=QUICK)
+def test_a_run_killed_before_its_result_leaves_the_old_one(of_scara, tmp_path, monkeypatch):
+    first, second = of_scara
     save_run(first, tmp_path)
 
     def killed(*_: object) -> None:
@@ -181,7 +191,7 @@ def test_what_is_no_run_is_refused_in_one_line(run, tmp_path):
 
 @pytest.mark.large
 def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
-    settings = replace(QUICK, hold_out=0.25, preparation=Preparation(cutoff=8.0, decimation=20))
+    settings = replace(QUICK, select=None, hold_out=0.25, preparation=Preparation(cutoff=8.0, decimation=20))
     first = identify(LWR4, [lwr4(1)], [lwr4(6)], settings)
     both = identify(LWR4, [lwr4(1), lwr4(5)], [lwr4(6)], settings)
     folder = run.folder.parent / "earlier"
@@ -226,13 +236,12 @@ def test_a_payload_that_no_body_can_be_is_named(change, text):
     assert (found == []) if text is None else text in found[0]
 
 
-def test_of_an_arm_that_branches_the_link_of_the_payload_is_named(run):
-    found = identify_payload(LWR4, run, [lwr4(2, "P5")])
-    assert not any("branches" in reason.text for reason in _reasons(found.body, True, 5e6, LWR4))
+def test_of_an_arm_that_branches_the_link_of_the_payload_is_named(held):
+    assert not any("branches" in reason.text for reason in _reasons(held.body, True, 5e6, LWR4))
     last = replace(LWR4.joint("joint_7"), parent="link_5")
     branched = replace(LWR4, joints=tuple(last if joint.name == last.name else joint for joint in LWR4.joints))
-    assert not list(_reasons(found.body, True, 1.0, branched))
-    moved, link = _reasons(found.body, True, 5374028.97, branched)
+    assert not list(_reasons(held.body, True, 1.0, branched))
+    moved, link = _reasons(held.body, True, 5374028.97, branched)
     assert "moved by over 1000 times what chance explains" in moved.text
     assert link.text == "the arm branches, and the payload is taken to be on link 'link_7'"
     assert "payload_link" in link.remedy

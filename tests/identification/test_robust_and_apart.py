@@ -23,8 +23,9 @@ from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 NOISE = np.array([[0.5], [0.02]])
 SETTINGS = Settings(
-    bias_repeats=0, consistency=ConsistencySettings(draws=20), preparation=Preparation(decimation=1, cutoff=10.0)
-)
+    select=False, bias_repeats=0, consistency=ConsistencySettings(draws=20),
+    preparation=Preparation(decimation=1, cutoff=10.0),
+)  # fmt: skip
 
 
 @cache
@@ -127,7 +128,7 @@ def test_late_torques_are_still_found_in_full(norm):
     channel = recording.torques[0]
     values = np.array([np.interp(recording.time - 0.02, recording.time, row) for row in channel.values])
     late = replace(recording, torques=(replace(channel, values=values), *recording.torques[1:]), sources=())
-    found = identify("scara_2r", [late], [scara(1)], replace(SETTINGS, robust=norm, bias_repeats=1))
+    found = identify("scara_2r", [late], [scara(1)], replace(SETTINGS, select=True, robust=norm, bias_repeats=1))
     assert found.bias is not None
     delay, sigma = found.bias.delays.common
     assert found.bias.delays.has_common
@@ -164,7 +165,7 @@ def logs(tmp_path, monkeypatch):
 
 def test_the_command_line_has_robust_weights_and_errors_of_every_file(logs, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
-    command = ["identify", "scara_2r", "train.npz", "--validate", "first.npz", "--validate", "second.npz"]
+    command = ["identify", "scara_2r", "train.npz", "--validate", "first.npz", "--validate", "second.npz", "--plain"]
     assert main([*command, "--robust", "tukey", "--decimation", "1"]) == 0
     text = capsys.readouterr().out
     assert "unseen recordings apart" in text

@@ -165,14 +165,14 @@ def simulated(name, seed, loaded=False, gain=None, factor=0.9):
     return replace(clean, torques=tuple(torques), payload=None)
 
 
-def identified(name, *recordings):
-    return identify(load_robot(name), recordings, settings=Settings(bias_repeats=0))
+def identified(name, *recordings, select=False):
+    return identify(load_robot(name), recordings, settings=Settings(select=select, bias_repeats=0))
 
 
 @pytest.mark.parametrize("name", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
-@pytest.mark.parametrize("first", [False, True])
-def test_an_undeclared_payload_in_one_recording_is_named_before_any_reduction(name, first):
-    result = identified(name, simulated(name, 1, loaded=first), simulated(name, 2, loaded=not first))
+@pytest.mark.parametrize(("first", "select"), [(False, False), (True, True)])
+def test_an_undeclared_payload_in_one_recording_is_named_before_any_reduction(name, first, select):
+    result = identified(name, simulated(name, 1, loaded=first), simulated(name, 2, loaded=not first), select=select)
     assert result.disagreement is not None
     assert (result.disagreement.recording, result.disagreement.cause) == (
         "recording 1" if first else "recording 2",
@@ -191,11 +191,15 @@ def test_an_undeclared_payload_in_one_recording_is_named_before_any_reduction(na
 
 
 @pytest.mark.parametrize(
-    ("name", "joint"),
-    [("scara_2r", 0), ("scara_2r", 1), *(pytest.param("ur10e", k, marks=pytest.mark.large) for k in (0, 1, 5))],
+    ("name", "joint", "select"),
+    [
+        ("scara_2r", 0, False),
+        ("scara_2r", 1, True),
+        *(pytest.param("ur10e", k, True, marks=pytest.mark.large) for k in (0, 1, 5)),
+    ],
 )
-def test_a_gain_of_one_joint_in_one_recording_is_named(name, joint):
-    result = identified(name, simulated(name, 1), simulated(name, 2, gain=joint))
+def test_a_gain_of_one_joint_in_one_recording_is_named(name, joint, select):
+    result = identified(name, simulated(name, 1), simulated(name, 2, gain=joint), select=select)
     joints = [body.joint.name for body in load_robot(name).actuated]
     assert result.disagreement is not None
     assert result.disagreement.cause == f"gain of joint '{joints[joint]}'"
@@ -216,13 +220,15 @@ def with_more_torque(log, more):
     return replace(log, torques=torques)
 
 
-@pytest.mark.parametrize(("more", "whose"), [((3.0, 0.3), "all joints"), ((0.0, 0.3), "joint 'joint_2'")])
-def test_recordings_that_differ_in_friction_are_named(more, whose):
+@pytest.mark.parametrize(
+    ("more", "whose", "select"), [((3.0, 0.3), "all joints", False), ((0.0, 0.3), "joint 'joint_2'", True)]
+)
+def test_recordings_that_differ_in_friction_are_named(more, whose, select):
     """Neither a payload nor a gain explains that."""
     other = simulated("scara_2r", 2)
     speed = np.gradient(other.q, other.time, axis=1)
     other = with_more_torque(other, np.array(more)[:, None] * np.sign(speed))
-    result = identified("scara_2r", simulated("scara_2r", 1), other)
+    result = identified("scara_2r", simulated("scara_2r", 1), other, select=select)
     assert result.disagreement is not None
     assert result.disagreement.cause == f"friction of {whose}"
     assert result.disagreement.explained > 0.9

@@ -5,6 +5,8 @@ Central differences of the compiled function itself are the second witness (to w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -46,11 +48,24 @@ IN_EVERY_RUN = ("scara_2r", "ur10e", *(name for name in ALL_ARMS if name not in 
 """Arms of every kind; the others are tried by ``make test-all``."""
 
 
-@pytest.fixture(
-    params=[pytest.param(name, marks=() if name in IN_EVERY_RUN else pytest.mark.large) for name in ALL_ARMS]
-)
+def arms_with(in_every_run: Sequence[str]) -> list:
+    """Return all arms as parameters, all but these for ``make test-all``."""
+    return [pytest.param(name, marks=() if name in in_every_run else pytest.mark.large) for name in ALL_ARMS]
+
+
+@pytest.fixture(params=arms_with(IN_EVERY_RUN))
 def case(request):
-    robot = arm(request.param)
+    return case_of(request.param)
+
+
+@pytest.fixture(params=arms_with([name for name in IN_EVERY_RUN if name != "ur10e"]))
+def small_case(request):
+    """For what takes seconds with six joints; the longest arm of each run is in ``case``."""
+    return case_of(request.param)
+
+
+def case_of(name: str):
+    robot = arm(name)
     q, qd, qdd = (part[:, 0] for part in motion_of(robot, 1, seed=2))
     return robot, q, qd, qdd, inertias_of(robot)
 
@@ -71,8 +86,8 @@ def test_inverse_dynamics_by_motion_and_parameters(case):
     assert_close(slopes, differences, 1e-6)
 
 
-def test_regressor_is_the_derivative_by_the_parameters_and_has_right_slopes_itself(case):
-    robot, q, qd, qdd, chi = case
+def test_regressor_is_the_derivative_by_the_parameters_and_has_right_slopes_itself(small_case):
+    robot, q, qd, qdd, chi = small_case
     got, slopes = compiled_jacobian(inertial_regressor_function(robot), [q, qd, qdd], [0, 1, 2])
     shape = (len(q), len(chi))
 
@@ -99,8 +114,8 @@ def test_inertia_matrix_and_gravity_by_position(case):
     assert_close(slopes, theirs, 1e-9)
 
 
-def test_forward_dynamics_by_state_and_torque(case):
-    robot, q, qd, qdd, chi = case
+def test_forward_dynamics_by_state_and_torque(small_case):
+    robot, q, qd, qdd, chi = small_case
     drive = np.zeros(len(q))
     tau = np.real(independent.inverse_dynamics(robot, q, qd, qdd, chi))
     got, slopes = compiled_jacobian(forward_dynamics_function(robot), [q, qd, tau, chi, drive], [0, 1, 2])
