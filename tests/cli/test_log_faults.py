@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -248,7 +249,7 @@ def test_motor_torques_before_the_gears_are_told_beside_joint_torques(capsys):
 GRAVITY = {"scara_2r": (0.0, 9.81, 0.0), "ur10e": (9.81, 0.0, 0.0)}
 
 
-def mounted(robot: str, seed: int) -> Recording:
+def mounted(robot: str, seed: int, **choices: Any) -> Recording:
     """Return a recording of an arm on a wall."""
     if robot == "ur10e":
         return ur10e(seed, GRAVITY[robot])
@@ -257,7 +258,8 @@ def mounted(robot: str, seed: int) -> Recording:
 
     points = np.zeros((2, 21))
     points[:, 1:-1] = np.random.default_rng(seed).uniform(-1, 1, (2, 19)) * [[0.45], [2.6]]
-    experiment = Experiment(control="pd", kp=(400, 12), kd=(70, 1.6), record_rate=100, encoder_quantum=1e-5)
+    choices = choices or {"control": "pd", "kp": (400, 12), "kd": (70, 1.6)}
+    experiment = Experiment(record_rate=100, encoder_quantum=1e-5, **choices)
     return recording_of(simulate(arm, quintic(points, 1.0, ["joint_1", "joint_2"]), experiment, [seed]))
 
 
@@ -275,6 +277,16 @@ def test_a_wrong_mounting_is_named_and_its_flag_cures(robot, capsys):
     assert right["gravity"] == list(GRAVITY[robot])
     assert right["validation"]["relative_error_percent"] < 0.2 * wrong["validation"]["relative_error_percent"]
     assert not [reason for reason in right["verdict"]["reasons"] if reason["about"] == "mounting"]
+
+
+def test_a_tilt_that_was_chosen_does_not_hide_the_mounting(capsys):
+    """A tilted base may stand for any direction of gravity: with it another wall fitted as well."""
+    for seed, name in ((1, "log.npz"), (2, "unseen.npz")):
+        write_recording(mounted("scara_2r", seed, plant="ideal", control_rate=100), Path(name))
+    _, wrong = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz", "--select")
+    assert "tilt" in wrong["effects"]
+    (reason,) = [reason for reason in wrong["verdict"]["reasons"] if reason["about"] == "mounting"]
+    assert "--gravity 0,9.81,0;" in reason["remedy"]
 
 
 @pytest.mark.large

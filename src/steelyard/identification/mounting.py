@@ -29,6 +29,7 @@ from ..observe import (
     RowBlock,
     RowSource,
     busiest_part,
+    equations_of,
     merged_triangle,
     nonzero_columns,
     reduce_rows,
@@ -253,6 +254,10 @@ class _GravityFits:
     def __init__(
         self, equations: Equations, training: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
     ) -> None:
+        model = equations.model
+        if "tilt" in model.effects:  # it would stand for another direction of gravity
+            level = replace(model, effects=tuple(effect for effect in model.effects if effect != "tilt"))
+            equations = equations_of(level, without=[row for row in model.rows if row not in equations.kinds_joints])
         self._equations, self._resolved, self._threads = equations, resolved, threads
         self._recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
         self._known: dict[Vector3, _GravityFit] = {}
@@ -293,11 +298,8 @@ class _GravityFits:
         """Return the gravity that fits far better than the model's, None if there is none."""
         assumed = self._equations.model.robot.gravity
         size = float(np.linalg.norm(assumed)) or 9.81
-        tried = {}
-        for direction, axis in _AXES.items():
-            gravity = (size * axis[0], size * axis[1], size * axis[2])
-            if not np.allclose(gravity, assumed, atol=0.1 * size):
-                tried[direction] = gravity
+        turned = {direction: (size * x, size * y, size * z) for direction, (x, y, z) in _AXES.items()}
+        tried = {key: gravity for key, gravity in turned.items() if not np.allclose(gravity, assumed, atol=0.1 * size)}
         if any(assumed):
             tried[REMOVED] = _NONE
         best = min(tried, key=lambda direction: self.of(tried[direction]).residual)
