@@ -18,7 +18,6 @@ from pathlib import Path
 LEAST = 1 << 12
 """Smaller files [bytes] share a block of the file system at best."""
 
-
 FOR_CPP = ("casadi/include", "casadi/cmake", "casadi/*.a")
 """What only C++ programs use."""
 
