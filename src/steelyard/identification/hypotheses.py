@@ -159,6 +159,16 @@ class _Trials:
             if part is None or fit is None or fit.misfit <= _SLACK * max(part.most_to_cure, self.before.most_to_cure):
                 self.try_all([(fault, rows.of(change, label))])
 
+    def try_positions(self, rows: ChangedRows, suspects: Sequence[str]) -> None:
+        """Try reversed and exchanged positions of the joints that look worst; if nothing cures, those of the others."""
+        equations, joints = rows.equations, rows.equations.joints
+        pairs = list(combinations(sorted(suspects, key=joints.index), 2))
+        self.try_columns(chain(reversed_positions(equations, suspects), exchanged_motions(equations, pairs)), rows)
+        if not self.cures:
+            others = [joint for joint in self.before.suspects if joint not in suspects]
+            rest = [*(pair for pair in combinations(joints, 2) if pair not in pairs), joints]
+            self.try_columns(chain(reversed_positions(equations, others), exchanged_motions(equations, rest)), rows)
+
     def _judged_part(self, rows: ChangedRows, change: ColumnChange, label: str) -> _Fit | None:
         """Return the fit of a changed part of a recording; None if that is too short for it."""
         changed = rows.of_part(change, label)
@@ -233,17 +243,7 @@ def likely_cause(
         trials.try_several_signs(equations, observations)
     if short and not trials.is_clear(equations.joints):
         trials.try_all(exchanged_torques(rows, equations))
-        joints = equations.joints
-        pairs = list(combinations(sorted(suspects, key=joints.index), 2))
-        changes = chain(reversed_positions(equations, suspects), exchanged_motions(equations, pairs))
-        trials.try_columns(changes, rows)
-        if not trials.cures:  # the joints that look worst may be others than those with the fault
-            rest = [pair for pair in combinations(joints, 2) if pair not in pairs]
-            changes = chain(
-                reversed_positions(equations, before.suspects[SUSPECTS:]),
-                exchanged_motions(equations, [*rest, joints]),
-            )
-            trials.try_columns(changes, rows)
+        trials.try_positions(rows, suspects)
     if len(before.recordings) > 1 and not trials.is_clear():
         for label in before.recordings[:WORST_RECORDINGS]:
             trials.try_all(torque_signs(equations, observations, label), signs=True)
