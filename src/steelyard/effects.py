@@ -183,7 +183,7 @@ EFFECTS: dict[str, Effect] = {
             "tilt",
             "gravity across its nominal direction: a tilted base",
             "setup_errors.tilt",
-            ("gx", "gy", "gz"),
+            ("gx", "gy", "gz", "gc", "gs"),
             "link",
         ),
         Effect("gain", "error of the torque gain", "setup_errors.gain", ("kt",), "link"),

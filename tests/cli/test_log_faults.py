@@ -275,7 +275,9 @@ def test_a_wrong_mounting_is_named_and_its_flag_cures(robot, capsys):
     assert flag in reason["remedy"]
     code, right = identified(capsys, robot, *logs, *flag.split())
     assert right["gravity"] == list(GRAVITY[robot])
-    assert right["validation"]["relative_error_percent"] < 0.2 * wrong["validation"]["relative_error_percent"]
+    # A tilt that is found may stand for any wall of the SCARA, whose joints are all along gravity.
+    better = 1.0 if robot == "scara_2r" else 0.2
+    assert right["validation"]["relative_error_percent"] < better * wrong["validation"]["relative_error_percent"]
     assert not [reason for reason in right["verdict"]["reasons"] if reason["about"] == "mounting"]
 
 

@@ -25,7 +25,7 @@ from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit
 from .hypotheses import likely_cause
 from .inputs import Inputs, labels_of, model_of, settings_of, sources_of, without_locked
 from .log_faults import LogFault
-from .mounting import REMOVED, better_mounting, mounting_reason
+from .mounting import LARGE_TILT, REMOVED, better_mounting, mounting_reason, tilt_reason, turned_gravity
 from .result import Identification
 from .settings import Settings
 from .setup_faults import FileScale, scales_by_joint
@@ -279,11 +279,14 @@ def with_causes(found: Identification, inputs: Inputs, stage: Stage) -> Verdict:
     if not inputs.held_out and any(row.name == RATIO and row.grade != "good" for row in verdict.criteria):
         stage("comparing recordings")
         causes = _unlike_training(found, inputs, *_all_rows(found, inputs))
-    if _may_be_mounted_otherwise(found):
+    estimate, model = found.fit.estimate, found.equations.model
+    angle, gravity = turned_gravity(model.robot.gravity, dict(zip(estimate.columns, estimate.values, strict=True)))
+    if angle > LARGE_TILT or _may_be_mounted_otherwise(found):
         # Many parameters may bend round gravity torques that are not as assumed: prediction alone does not show it.
         stage("checking the mounting")
         mounting = better_mounting(found.equations, inputs.training, found.resolved, found.settings.threads)
         causes += [] if mounting is None else [mounting_reason(mounting)]
+        causes += [tilt_reason(angle, gravity)] if mounting is None and angle > LARGE_TILT else []
     return verdict_of(verdict.criteria, [*causes, *_cautions(verdict)]) if causes else verdict
 
 

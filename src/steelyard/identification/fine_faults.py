@@ -31,6 +31,7 @@ from ..robot import Robot
 from ..verdict import Reason, first_named
 from .bias_reasons import common_remedy
 from .inputs import Labelled, check_motion, sources_of
+from .mounting import turned_gravity
 from .payload_body import payload_beyond_file
 from .payload_gains import gains_used
 from .settings import Settings
@@ -240,14 +241,9 @@ def set_up_reasons(fit: PlainFit) -> list[Reason]:
 
 
 def _tilt(fit: PlainFit, one: SetupError) -> Diagnosed:
-    gravity = np.array(fit.model.robot.gravity)
-    size = float(np.linalg.norm(gravity))
-    turned = gravity.copy()
-    for name, value in zip(one.names, one.values, strict=True):
-        turned["xyz".index(name[1])] += value
-    turned *= size / np.linalg.norm(turned)
-    across = np.linalg.norm(one.values)
-    angle = float(np.degrees(np.arctan2(across, size)))
+    gravity = fit.model.robot.gravity
+    angle, turned = turned_gravity(gravity, dict(zip(one.names, one.values, strict=True)))
+    across, size = np.linalg.norm(one.values), np.linalg.norm(gravity)
     half = float(np.degrees(np.linalg.norm(np.array(one.values) * one.half_width) / across / size))
     vector = [float(f"{value:.4g}") for value in turned]
     flag = ",".join(f"{value:g}" for value in vector)

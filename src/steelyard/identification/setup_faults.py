@@ -188,6 +188,9 @@ class _FaultSearch:
         if unit[0] == "gain":
             squares, ratio = self._scaled(joint, own[0], current)
         parts, value = _left_out_values(squares, own, current)
+        if unit[0] == "tilt":  # what it does to a joint along gravity is beside it, and no size of it
+            kept = [k for k, column in enumerate(own) if squares.names[column] in ("gx", "gy", "gz")]
+            own, value, parts = [own[k] for k in kept], value[kept], parts[:, kept]
         value, parts = ratio * (1 + value) - 1, ratio * (1 + parts) - 1  # as they are where no gain was divided by
         sigma = _jackknife_sigma(parts)
         size = np.linalg.norm(value)

@@ -7,7 +7,7 @@ import casadi as ca
 from ...effects import Effect
 from ...errors import ModelError
 from ...robot import Robot
-from .term import MotionSymbols, Parameter, Term, joint_parameter
+from .term import MotionSymbols, Parameter, Term, joint_parameter, on_joint
 
 
 def spring(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
@@ -24,7 +24,7 @@ def spring(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
             continue
         for symbol, value in (("Ss", ca.sin(motion.q[row])), ("Sc", ca.cos(motion.q[row]))):
             parameters.append(joint_parameter(body, symbol, effect, "N m", "N"))
-            columns.append(_on_joint(motion, row, value))
+            columns.append(on_joint(motion, row, value))
     return Term(tuple(parameters), ca.horzcat(*columns))
 
 
@@ -39,12 +39,5 @@ def balancer(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     rows = [row for row, body in enumerate(robot.actuated) if body.joint.name in law_of]
     bodies = [robot.actuated[row] for row in rows]
     torques = [law_of[body.joint.name].torque(motion.q[row], ca) for row, body in zip(rows, bodies, strict=True)]
-    columns = [_on_joint(motion, row, torque) for row, torque in zip(rows, torques, strict=True)]
+    columns = [on_joint(motion, row, torque) for row, torque in zip(rows, torques, strict=True)]
     return Term(tuple(joint_parameter(body, "Sb", effect, "1", "1") for body in bodies), ca.horzcat(*columns))
-
-
-def _on_joint(motion: MotionSymbols, row: int, torque: ca.SX) -> ca.SX:
-    """Return a column (na,) of a torque that acts on one joint."""
-    column = ca.SX(motion.q.shape[0], 1)
-    column[row] = torque
-    return column

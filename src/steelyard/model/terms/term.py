@@ -200,3 +200,10 @@ def link_torques(effect: Effect, robot: Robot, motion: MotionSymbols, gravity: c
 def diagonal_term(parameters: list[Parameter], entries: ca.SX) -> Term:
     """Return a term with one parameter for each actuated joint, which acts on that joint only."""
     return Term(tuple(parameters), ca.diag(ca.densify(entries)))
+
+
+def on_joint(motion: MotionSymbols, row: int, torque: ca.SX) -> ca.SX:
+    """Return a column (na,) of a torque that acts on one joint."""
+    column = ca.SX(motion.q.shape[0], 1)
+    column[row] = torque
+    return column
