@@ -14,9 +14,10 @@ from steelyard.excitation import design
 from steelyard.export.dynamics import arm_dynamics
 from steelyard.export.identified import IdentifiedArm
 from steelyard.identification import Settings, fit_arm, identify, load_run, predict, write_run
+from steelyard.identification.inputs import with_found_inertias
 from steelyard.model import base_parameters, build_model
 from steelyard.motion import fourier
-from steelyard.observe import Preparation
+from steelyard.observe import Preparation, resolve_preparation
 from steelyard.robot import load_robot
 from steelyard.robot.drives import joint_values
 from steelyard.run import RunFolder
@@ -105,6 +106,32 @@ def test_a_tilted_base_is_found():
     tilted = robot.with_gravity((0.25, -9.81, 0.0))
     found = fitted(robot, recorded(tilted), ("+tilt",))
     assert found["gx"] == pytest.approx(0.25, rel=0.05)
+
+
+def test_first_moments_that_a_level_base_hides_do_not_bias_a_tilt():
+    """Link 1 of a level SCARA turns about gravity: its centre shows on a tilted base alone."""
+    robot = load_robot("scara_2r")
+    found = fitted(robot, recorded(robot.with_gravity((0.3, 0.2, -9.81))), ("+tilt",))
+    truth = robot.parameters
+    x = truth["MX1"] + 0.5 * truth["M2"]  # link 2 begins 0.5 m from the axis
+    assert [found["gx"], found["gy"]] == pytest.approx([0.3, 0.2], rel=0.01)
+    assert [found["gc1"], found["gs1"]] == pytest.approx([-0.2 * x, 0.3 * x], rel=0.01)
+
+
+def test_inertias_that_loads_are_computed_with_are_drawn_once_the_model_is_whole():
+    robot = hung_arm()
+    recordings = [("log", recorded(with_values(robot, FRICTION)))]
+    model, settings = build_model(robot, ["+Fgm"]), Settings(preparation=PREPARATION)
+    resolved = resolve_preparation(PREPARATION, [recordings[0][1]])
+    seen = []
+
+    def drawn(estimate, equations):
+        seen.append(equations.model.effects)
+        return replace(estimate, values=np.full(len(estimate.values), float(len(seen))))
+
+    found = with_found_inertias(model, recordings, resolved, settings, drawn=drawn)
+    assert seen == [model.effects] * 2  # of three fits: the first lacks friction by load
+    assert set(found.friction.inertias.values()) == {2.0}
 
 
 def test_a_joint_zero_is_found():

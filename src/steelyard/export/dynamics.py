@@ -178,6 +178,9 @@ def _notes(arm: IdentifiedArm, model: Model, parameters: tuple[Parameter, ...]) 
     setup = [one.name for one in arm.model.parameters if one.effect in SETUP_ERRORS and one.effect != "tilt"]
     if setup:
         notes.append(f"errors of gains and zeros are no part of the arm: {_listed(setup)}")
+    across = [one.name for one in arm.model.parameters if one.symbol in ("gc", "gs")]
+    if across:
+        notes.append(f"a tilted base turns joints along gravity by the moments written here, not by {_listed(across)}")
     missing = [one.name for one in parameters if one.name not in known]
     if missing:
         notes.append(f"no value is known of {_listed(missing)}: taken as 0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, NoneType
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..effects import EFFECTS, FrictionConstants
 from ..errors import EstimateError, require_type
-from ..estimate import Estimate, robust_fit, stacked_system, weighted
+from ..estimate import Estimate, robust_fit, stacked_system, weighted, with_correlated_noise
 from ..model import Model, build_model
 from ..model.terms import PAYLOAD_NAMES
 from ..observe import (
@@ -235,6 +235,7 @@ def with_found_inertias(
     resolved: ResolvedPreparation,
     settings: Settings,
     without: Collection[tuple[str, str]] = (),
+    drawn: Callable[[Estimate, Equations], Estimate] | None = None,
 ) -> Model:
     """Return the model with the inertial parameters that its recordings show, if an effect is in proportion to them.
 
@@ -248,6 +249,8 @@ def with_found_inertias(
         resolved: Their preparation.
         settings: Robust weights, if any, and threads.
         without: Equations that are left out.
+        drawn: Returns an estimate, whose sigmas are those that correlated noise leaves, drawn to what is trusted: free
+            links beside many effects are no arm's. Not the first, whose model lacks effects. None: data alone count.
 
     Raises:
         EstimateError: If the model has such an effect and no inertias, or the payload cannot be told from the arm.
@@ -266,7 +269,10 @@ def with_found_inertias(
     found = model if given else replace(model, effects=others)
     for _ in range(PASSES):
         equations = equations_of(found, without=without)
-        shown = inertias_of(found, weighted_fit(equations, recordings, resolved, settings)[2])
+        sources, observations, estimate = weighted_fit(equations, recordings, resolved, settings)
+        if drawn is not None and found.dependent_effects:
+            estimate = drawn(with_correlated_noise(sources, estimate, observations).estimate, equations)
+        shown = inertias_of(found, estimate)
         found = model.with_inertias({**given, **payload_part(shown)} if given else shown)
     return found
 

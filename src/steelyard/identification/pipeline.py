@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +54,7 @@ from .mounting import refuse_removed_gravity
 from .nonlinear import NonlinearFit, estimate_nonlinear
 from .payload_gains import check_same_gains, payload_and_notes
 from .reasons import cautions_of, judged, notes_of
-from .regularisation import regularisation_note, regularised_fit, settings_for_chosen
+from .regularisation import drawn_estimate, regularisation_note, regularised_fit, settings_for_chosen
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, load_run
 from .selection import Selection, SelectionStep, select_effects
@@ -196,7 +197,7 @@ def _chosen_model(
     prior = inertia_prior(plain.robot, settings)[0]
     equations = equations_of(plain, without=dead)
     refuse_removed_gravity(equations, inputs.training, resolved, settings.threads)
-    model, set_up, selection = plain, [], None
+    model, set_up, selection, drawn = plain, [], None, None
     if settings.chooses_effects:
         set_up = set_up_reasons(PlainFit(plain, inputs.training, settings, dead))
         progress = stage("choosing the cut-off")
@@ -204,7 +205,10 @@ def _chosen_model(
         progress = stage("choosing effects")
         model, selection = select_effects(plain, inputs.training, resolved, prior, settings, progress, without=dead)
         settings = settings_for_chosen(settings) if selection.steps else settings
-    model = with_found_inertias(model, inputs.training, resolved, settings, dead)
+        if selection.steps and settings.method in FACTOR_METHODS:
+            # Effects in proportion to torques of the links need good ones: free links beside many effects are none.
+            drawn = partial(drawn_estimate, plain=selection.plain, prior=prior)
+    model = with_found_inertias(model, inputs.training, resolved, settings, dead, drawn)
     nonlinear = NonlinearFit(model, resolved, (), None)
     if settings.nonlinear:
         progress = stage("estimating nonlinear parameters")

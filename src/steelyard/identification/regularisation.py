@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy import linalg
@@ -74,11 +75,7 @@ def regularised_fit(
         part_of: The part of every block of time, by recording and number of the block, left out in turn to see how far
             sigmas can be believed; None: they are.
     """
-    rows = link_rows(equations, fit.estimate.columns, prior) / LINK_DEVIATION
-
-    def drawn_to_all(estimate: Estimate) -> Estimate:
-        return regularised(estimate, equations, plain, rows, guessed=prior is None)
-
+    drawn_to_all = partial(drawn_estimate, equations=equations, plain=plain, prior=prior)
     factor = 1.0
     if part_of is not None:
         parts = factor_parts(fit.estimate, fit.used, part_of)["time"][0]
@@ -88,7 +85,7 @@ def regularised_fit(
     of_data = with_wider_sigmas(fit.of_data, factor)
     fit = replace(fit, estimate=with_wider_sigmas(fit.estimate, factor), without_prior=of_data)
     drawn = drawn_to_all(fit.estimate)
-    links_open = regularised(fit.estimate, equations, plain, rows[:0])
+    links_open = regularised(fit.estimate, equations, plain, np.zeros((0, len(fit.estimate.columns) + 1)))
     system = fit.estimate.system
     open_squares, squares = (
         float(np.sum((system.triangle @ np.append(one.values, -1.0)) ** 2)) for one in (links_open, drawn)
@@ -96,6 +93,19 @@ def regularised_fit(
     if squares > CONTRADICTED * open_squares:
         drawn = links_open
     return replace(fit, estimate=drawn, links_open=links_open)
+
+
+def drawn_estimate(estimate: Estimate, equations: Equations, plain: Sequence[str], prior: Robot | None) -> Estimate:
+    """Return an estimate with links drawn to a reference and effects to zero.
+
+    Args:
+        estimate: Weighted least squares, with the covariance that correlated noise gives it.
+        equations: Model and base parameters.
+        plain: Effects of the plain model.
+        prior: The robot whose link inertias are trusted; None: links of usual build.
+    """
+    rows = link_rows(equations, estimate.columns, prior) / LINK_DEVIATION
+    return regularised(estimate, equations, plain, rows, guessed=prior is None)
 
 
 def with_wider_sigmas(estimate: Estimate, factor: float) -> Estimate:
