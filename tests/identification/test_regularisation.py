@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steelyard.consistency import reference_body
-from steelyard.identification import Settings, fit_arm
+from steelyard.identification import Settings, fit_arm, regularisation
 from steelyard.identification.regularisation import (
     GUESS,
     link_rows,
@@ -89,6 +89,20 @@ def test_links_are_not_drawn_to_a_file_that_the_data_contradict():
         found = regularised_fit(fit.fit, fit.equations, right.defaults.effects, prior)
         assert (found.estimate is not found.links_open) == drawn
         assert ("contradict" in regularisation_note(found, fit.equations, prior)) != drawn
+
+
+def test_what_data_say_against_a_prior_is_in_the_sigmas(monkeypatch):
+    """A file that is wrong by a half, and trusted to 2 %, wins against noisy data: the interval holds its bias."""
+    monkeypatch.setattr(regularisation, "LINK_DEVIATION", 0.02)
+    fit = fitted(recorded(arm(), 0, noise=20.0), ("+Fgm",))
+    truth = fit.equations.base_values(arm().parameters)["MX2"]
+    wrong = arm().with_parameters({**arm().parameters, "MX2": 1.5 * truth, "ZZ2": 0.15})
+    estimate = regularised_fit(fit.fit, fit.equations, arm().defaults.effects, wrong).estimate
+    k = estimate.columns.index("MX2")
+    assert estimate.values[k] - truth > 3 * np.sqrt(estimate.system.inverse[k, k])
+    assert estimate.values[k] - truth < estimate.half_width()[k]
+    right = regularised_fit(fit.fit, fit.equations, arm().defaults.effects, arm()).estimate
+    np.testing.assert_allclose(right.covariance[k, k], right.system.inverse[k, k])
 
 
 def test_links_without_a_trusted_file_are_drawn_to_usual_ones_where_the_data_leave_them_open():

@@ -82,7 +82,7 @@ def test_planted_friction_is_found_and_predicts_better(seed):
 def test_a_base_that_is_hardly_tilted_is_estimated_with_whatever_effects_are_chosen():
     """No base is exactly level; two standard errors of a choice left it out, and links took it over (Panda)."""
     benchmark = benchmark_module("selection")
-    simulated, described = benchmark.planted_arm(load_robot("ur10e"), "dahl")
+    simulated, described = benchmark.planted_arm(load_robot("ur10e"), "dahl", "white")
     recording = benchmark.recorded(simulated, 0, "white")
     model, labelled = build_model(described), [("one", recording)]
     resolved = resolve_preparation(SETTINGS.preparation, [recording])

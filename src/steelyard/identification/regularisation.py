@@ -38,6 +38,9 @@ CONTRADICTED = 3.0
 """A reference that raises squares of residuals by this factor contradicts the data: links stay open. On real arms,
 whose residuals are errors of the model, a right one raises them by up to two thirds (LWR4+), and predicts better."""
 
+EXPLAINED = 2.0
+"""So many standard deviations of what noise moves a parameter by are no sign that its prior is wrong."""
+
 _WIDENING = 0.9
 """Correlated noise widens each sigma by a factor of its own; with priors by no less than this quantile of them."""
 
@@ -90,9 +93,23 @@ def regularised_fit(
     open_squares, squares = (
         float(np.sum((system.triangle @ np.append(one.values, -1.0)) ** 2)) for one in (links_open, drawn)
     )
-    if squares > CONTRADICTED * open_squares:
-        drawn = links_open
-    return replace(fit, estimate=drawn, links_open=links_open)
+    is_right = squares <= CONTRADICTED * open_squares
+    fit = _with_bias(replace(fit, estimate=drawn if is_right else links_open))
+    return replace(fit, links_open=links_open if is_right else fit.estimate)
+
+
+def _with_bias(fit: ArmFit) -> ArmFit:
+    """Return the fit with what priors that the data contradict add to the covariance.
+
+    A parameter that they move further from its value by the data alone than noise explains is biased by so much: its
+    interval would not hold the truth.
+    """
+    rest = np.eye(len(fit.estimate.values)) - shrinkage(fit)
+    moved = fit.estimate.values - fit.of_data.values
+    noise = np.diag(rest @ fit.of_data.covariance @ rest.T)
+    explained = EXPLAINED**2 * noise / np.maximum(moved**2, 1e-300)
+    bias = moved * np.sqrt(np.maximum(1 - explained, 0.0))
+    return replace(fit, estimate=replace(fit.estimate, covariance=fit.estimate.covariance + np.outer(bias, bias)))
 
 
 def drawn_estimate(estimate: Estimate, equations: Equations, plain: Sequence[str], prior: Robot | None) -> Estimate:
@@ -245,17 +262,20 @@ def regularised(
     for k, name in enumerate(columns):
         if _is_drawn(parameters[name], plain):
             groups.setdefault(parameters[name].effect, []).append(k)
+    # A balancer has the scale that its file says, all else is none.
+    known = equations.model.robot.values
+    centre = np.array([known.get(name, 1.0) if parameters[name].effect == "balancer" else 0.0 for name in columns])
     lengths, pull = np.linalg.norm(triangle[:, :-1], axis=0), np.zeros(len(columns))
     system = free = System(columns, triangle, estimate.system.rows)
     deviation = 1.0  # of the links, in units of the rows
     for _ in range(_ITERATIONS):
-        effects = np.hstack([np.diag(pull), np.zeros((len(columns), 1))])[pull > 0]
+        effects = np.column_stack([np.diag(pull), pull * centre])[pull > 0]
         system = free.with_rows(np.vstack([drawn / deviation, effects]))
         if guessed and len(drawn):
             off = drawn @ np.append(system.values, -1.0)
             spread = np.einsum("ij,jk,ik->i", drawn[:, :-1], system.inverse, drawn[:, :-1])
             deviation = float(np.sqrt(np.mean(off**2 + spread)))
-        squares = (system.values**2 + np.diag(system.inverse)) * lengths**2
+        squares = ((system.values - centre) ** 2 + np.diag(system.inverse)) * lengths**2
         for own in groups.values():
             pull[own] = lengths[own] / np.sqrt(np.mean(squares[own]))
     freedom = np.full(len(columns), float(np.median(estimate.freedom)))

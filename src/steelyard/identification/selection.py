@@ -11,15 +11,16 @@ repetitions of its parts are left out together: else the model would be asked fo
 held near a reference: free ones, which need not be possible bodies, stand in for effects that the model lacks, and
 hide them.
 
-No base is exactly level, and free links take over what that does. So ``tilt`` is not left to chance: it is part of
-every model with chosen effects, where it is drawn to zero as far as the data leave it open.
+No base is exactly level and no balancer exactly as its table says, and free links take over what that does. So neither
+is left to chance: tilt and scale are part of every model with chosen effects, where they are drawn to none and to the
+known scale as far as the data leave them open.
 
 Recordings for validation are no argument of anything here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -45,7 +46,9 @@ STANDARD_ERRORS = 2.0
 FIRST_GAIN = 0.05
 """Least reduction of the squared error by the first candidate: less is not worth another model."""
 LEAST_GAIN = 0.01
-"""Least reduction by the others."""
+"""Least reduction by the others, and by the scale of a balancer: one parameter of a known law, hardly overfitted."""
+KNOWN_CAUSES = ("tilt", "balancer")
+"""Effects that are estimated wherever others are chosen."""
 MOST_STEPS = 30
 LINK_DEVIATION = 0.2
 """Relative deviation of links from their reference while effects are chosen."""
@@ -100,11 +103,12 @@ class Selection:
         listed = ", ".join(
             f"{one.effect} -{one.gain_percent:.0f} % ({one.standard_errors:.1f} s.e.)" for one in self.steps
         )
-        is_added = "tilt" in {*self.effects} - {*self.plain} - {one.effect for one in self.steps}
-        tilted = "; beside them tilt, which is estimated wherever effects are chosen" if is_added else ""
+        joined = {*self.plain, *(one.effect for one in self.steps)}
+        added = [name for name in KNOWN_CAUSES if name in self.effects and name not in joined]
+        beside = f"; beside them {' and '.join(added)}, estimated wherever effects are chosen" if added else ""
         return (
             f"{self.tried} effects tried on {self.folds} left-out blocks of the training data, chosen in this order, "
-            f"with the squared error of prediction that each takes away: {listed}{tilted}"
+            f"with the squared error of prediction that each takes away: {listed}{beside}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -153,8 +157,9 @@ def select_effects(
     progress(2, 3)
     units = _candidates(model, equations)
     rows = link_rows(equations, equations.names, prior) * (widening / LINK_DEVIATION)
-    steps, added = _forward(squares, _columns(equations, model.effects), units, rows.T @ rows)
-    added += ["tilt"] if steps and "tilt" in units and "tilt" not in added else []
+    steps = _forward(squares, _columns(equations, model.effects), units, rows.T @ rows)
+    beside = [name for name in KNOWN_CAUSES if name in units] if steps else []
+    added = _names(dict.fromkeys([*(one.effect for one in steps), *beside]))
     selection = Selection((*model.chosen_effects, *added), model.chosen_effects, steps, len(units), squares.folds)
     progress(3, 3)
     if not steps:
@@ -208,8 +213,8 @@ def _candidates(model: Model, equations: Equations) -> dict[str, list[int]]:
 
 def _forward(
     squares: FoldSquares, columns: Sequence[int], candidates: Mapping[str, list[int]], links: np.ndarray
-) -> tuple[tuple[SelectionStep, ...], list[str]]:
-    """Add candidates one after the other; return the steps and the names of those that joined.
+) -> tuple[SelectionStep, ...]:
+    """Add candidates one after the other; return the steps.
 
     Args:
         squares: Sums of squares of the rows.
@@ -227,7 +232,8 @@ def _forward(
         is_known = np.isfinite(after).all(axis=0)  # in every block; else its parameters are not identifiable there
         gains = np.where(is_known, before[:, None] - np.where(is_known, after, 0.0), 0.0)
         gain, error = gains.sum(axis=0), np.sqrt(len(gains)) * gains.std(axis=0, ddof=1)
-        least = (LEAST_GAIN if steps else FIRST_GAIN) * before.sum()
+        is_small_enough = [bool(steps) or name.startswith("balancer") for name in left]
+        least = np.where(is_small_enough, LEAST_GAIN, FIRST_GAIN) * before.sum()
         is_enough = is_known & (gain > STANDARD_ERRORS * error) & (gain > least)
         if not is_enough.any():
             break
@@ -236,10 +242,11 @@ def _forward(
         steps.append(SelectionStep(name, float(100 * gain[best] / before.sum()), float(gain[best] / error[best])))
         current += [k for k in left[name] if k not in current]
         left = {key: rest for key, own in left.items() if (rest := [k for k in own if k not in current])}
-    return tuple(steps), _names([one.effect for one in steps])
+    return tuple(steps)
 
 
-def _names(joined: Sequence[str]) -> list[str]:
+def _names(joined: Iterable[str]) -> list[str]:
     """Return effects as a model takes them: one of all joints makes those of single joints needless."""
-    whole = [name for name in joined if name in EFFECTS]
-    return [*whole, *(name for name in joined if name not in EFFECTS and name.rstrip("0123456789") not in whole)]
+    names = list(joined)
+    whole = [name for name in names if name in EFFECTS]
+    return [*whole, *(name for name in names if name not in EFFECTS and name.rstrip("0123456789") not in whole)]
