@@ -140,6 +140,7 @@ def test_a_bad_recording_is_left_out_unless_it_is_kept(workplace, capsys):
         ([*LOGS, "--payload", "paired"], "no recording says that it carries one"),
         ([*LOGS, "--effects", "inertia,Fwm"], "unknown effect 'Fwm'"),
         (["calm.npz", "--protect", "Fvm9", "--plain"], "unknown parameter 'Fvm9'"),
+        (["calm.npz", "--protect", "Fvm9"], "unknown parameter 'Fvm9'"),
         ([*LOGS, "--torque", "joint"], "no joint_torque channel"),
         ([*LOGS, "--hold-out", "2"], "hold_out"),
         ([*LOGS, "--decimation", "500"], "gives no row"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..effects import EFFECTS
 from ..errors import EstimateError
 from ..estimate import Estimate
 from ..judge import (
@@ -196,6 +197,7 @@ def _chosen_model(
     """Return the model with the effects and nonlinear parameters that are asked for, as the recordings show them."""
     prior = inertia_prior(plain.robot, settings)[0]
     equations = equations_of(plain, without=dead)
+    _check_protected(equations, settings)
     refuse_removed_gravity(equations, inputs.training, resolved, settings.threads)
     model, set_up, selection, drawn = plain, [], None, None
     if settings.chooses_effects:
@@ -222,6 +224,18 @@ def _chosen_model(
     if model is not plain:
         equations = equations_of(model, without=dead)
     return _ChosenModel(equations, resolved, settings, set_up, selection, prior, nonlinear, inputs.training)
+
+
+def _check_protected(equations: Equations, settings: Settings) -> None:
+    """Refuse names of protected parameters that neither the model has nor effects that may be chosen."""
+    further = set[str]()
+    if settings.chooses_effects:
+        owners = [one for body in equations.model.robot.actuated for one in (body.number, body.link, body.joint.name)]
+        symbols = {symbol for effect in EFFECTS.values() for symbol in effect.symbols}
+        further = {f"{symbol}{owner}" for symbol in symbols for owner in ("", *owners)}
+    for name in settings.protected:
+        if name.replace("[", "").replace("]", "") not in further:
+            column_name(equations, name)
 
 
 def _cautions(found: Identification, unseen: Sequence[RowSource], fit: ArmFit, settings: Settings) -> list[Reason]:
