@@ -25,10 +25,10 @@ from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit
 from .hypotheses import likely_cause
 from .inputs import Inputs, labels_of, model_of, settings_of, sources_of, without_locked
 from .log_faults import LogFault
-from .mounting import LARGE_TILT, REMOVED, better_mounting, mounting_reason, tilt_reason, turned_gravity
+from .mounting import REMOVED, better_mounting, mounting_reason
 from .result import Identification
 from .settings import Settings
-from .setup_faults import FileScale, scales_by_joint
+from .setup_faults import LARGE_TILT, FileScale, scales_by_joint, tilt_reason, turned_gravity
 
 SMALL_RESIDUAL = 0.1
 """Relative residual below which nothing gross is looked for, unless parameters are impossible."""

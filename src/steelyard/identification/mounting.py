@@ -9,7 +9,7 @@ parameters, is also taken where it is likelier in nearly every block of time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -48,8 +48,6 @@ moving: where residuals with gravity are less than this part of those without, i
 BETTER, CERTAIN, WELL = 1.1, 4.0, 0.1
 """No gravity is taken if residuals are so many times smaller, its log-likelihood is larger by so many standard errors
 over blocks of time, and residuals are a smaller part of the torques than this."""
-LARGE_TILT = 10.0
-"""A base that is tilted further is mounted otherwise than the model says: its masses would be 1.5 % off [deg]."""
 MASSIVE = ("inertia", "payload")
 """Effects with torques of gravity."""
 
@@ -400,38 +398,3 @@ def _relative_residual(observations: Observations, names: Sequence[str]) -> floa
 def mounting_reason(found: Mounting) -> Reason:
     """Return the reason that names a direction of gravity that fits better."""
     return Reason(found.text, found.remedy, "mounting", "poor", "plausible")
-
-
-def turned_gravity(gravity: Vector3, across: Mapping[str, float]) -> tuple[float, Vector3]:
-    """Return by how much a tilted base turns gravity [deg], and gravity in its frame, of the same size.
-
-    Args:
-        gravity: What the model says.
-        across: Parameters of the effect ``tilt`` by name; others are ignored.
-
-    Example:
-        >>> from steelyard.identification.mounting import turned_gravity
-        >>> angle, turned = turned_gravity((0.0, 0.0, -9.81), {"gx": 0.0, "gy": 4.905})
-        >>> round(angle, 9), [round(part, 3) for part in turned]
-        (30.0, [0.0, 4.905, -8.496])
-    """
-    if not any(gravity):
-        return 0.0, gravity
-    size, main = float(np.linalg.norm(gravity)), int(np.argmax(np.abs(gravity)))
-    turned = np.array([part + across.get(f"g{axis}", 0.0) for part, axis in zip(gravity, "xyz", strict=True)])
-    turned[main] = 0.0
-    turned[main] = np.copysign(np.sqrt(max(size**2 - turned @ turned, 0.0)), gravity[main])
-    turned *= size / float(np.linalg.norm(turned))
-    cosine = float(turned @ gravity) / size**2
-    x, y, z = turned.tolist()
-    return float(np.degrees(np.arccos(min(cosine, 1.0)))), (x, y, z)
-
-
-def tilt_reason(angle: float, gravity: Vector3) -> Reason:
-    """Return the reason that names a large tilt that was found."""
-    flag = ",".join(f"{part:.3g}" for part in gravity)
-    return Reason(
-        f"gravity is found {angle:.2g} degrees from where the model has it, as on a slope",
-        f"measure the mounting; if it is so, give --gravity {flag}, which the masses need; if not, look for joints "
-        "whose zero or sign is wrong", "mounting", "fair", "plausible",
-    )  # fmt: skip
