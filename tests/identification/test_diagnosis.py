@@ -14,7 +14,8 @@ from steelyard.cli import main
 from steelyard.identification import Diagnosed, Settings, check_model, diagnose, identify, save_run
 from steelyard.identification.diagnosis import _beyond_effort, _without_feigned
 from steelyard.identification.hypotheses import _Fit
-from steelyard.identification.mounting import _GravityFits, _relative_residual, refuse_removed_gravity
+from steelyard.identification.mounting import GravityFits, relative_residual
+from steelyard.identification.removed_gravity import refuse_removed_gravity
 from steelyard.judge import Impossible, Plausibility
 from steelyard.model import build_model
 from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
@@ -30,8 +31,10 @@ LOADED = replace(load_robot(ARM), payloads={"load": LOAD, "light": tuple(value /
 
 
 @cache
-def recorded(seed: int, payload: str | None = None, arm: str = ARM, *, weightless: bool = False) -> Recording:
-    robot = LOADED if arm == ARM else load_robot(arm)
+def recorded(
+    seed: int, payload: str | None = None, arm: str = ARM, *, weightless: bool = False, slope: float = 0.0
+) -> Recording:
+    robot = tilted(LOADED if arm == ARM else load_robot(arm), np.radians(slope))
     robot = robot.with_gravity((0.0, 0.0, 0.0)) if weightless else robot
     motion = default_motion(robot, seed)
     noises = {key: Noise(one["kind"], tuple(one["std"])) for key, one in default_noise(robot, motion).items()}
@@ -92,6 +95,15 @@ def test_a_tilted_base_is_found_to_its_interval():
     assert finding.interval is not None
     assert finding.interval[0] < np.degrees(0.05) < finding.interval[1]
     assert "--gravity" in finding.remedy
+
+
+@pytest.mark.parametrize("angle", [25.0, 130.0])
+def test_a_slope_is_found_between_the_axes(angle):
+    (finding,) = [one for one in diagnose(ARM, [recorded(0, slope=angle)]).findings if one.code == "mounting"]
+    assert float(finding.text.split()[1]) == pytest.approx(angle, abs=2.0)
+    assert finding.text.endswith("as on a slope")
+    expected = tilted(load_robot(ARM), np.radians(angle)).gravity
+    np.testing.assert_allclose(finding.fix["identify.gravity"], expected, atol=0.4)
 
 
 def test_a_load_in_one_recording_is_named():
@@ -169,7 +181,7 @@ def test_another_model_is_fitted_only_where_a_short_look_leaves_gravity_in_doubt
 ):
     """The springs of KUKA's IR 361 are regrouped with gravity: a look cannot tell there. A SCARA feels no gravity."""
     fitted = []
-    monkeypatch.setattr(_GravityFits, "removed", lambda fits: fitted.append(fits))
+    monkeypatch.setattr(GravityFits, "removed", lambda fits: fitted.append(fits))
     recording = recorded(0, arm=arm, weightless=weightless)
     resolved = resolve_preparation(Preparation(), [recording])
     refuse_removed_gravity(equations_of(build_model(arm)), [("log", recording)], resolved)
@@ -189,11 +201,11 @@ def test_another_model_is_fitted_only_where_a_short_look_leaves_gravity_in_doubt
 def test_rows_with_gravity_apart_fit_as_a_model_of_that_gravity_does(effects, gravity):
     recording = recorded(0)
     model, resolved = build_model(ARM, effects), resolve_preparation(Preparation(), [recording])
-    fits = _GravityFits(equations_of(model), [("log", recording)], resolved, 1)
+    fits = GravityFits(equations_of(model), [("log", recording)], resolved, 1)
     turned = equations_of(replace(model, robot=model.robot.with_gravity(gravity)))
     rows = reduce_rows([row_source(recording, turned, resolved, "log")], blocks=1)
     # Samples near standstill are bridged in pieces that fit the cache, whose length depends on the columns.
-    assert fits.of(gravity).residual == pytest.approx(_relative_residual(rows, turned.names), rel=2e-3)
+    assert fits.of(gravity).residual == pytest.approx(relative_residual(rows, turned.names), rel=2e-3)
 
 
 def test_identify_refuses_torques_without_gravity_in_the_words_of_check(tmp_path, capsys):

@@ -2,7 +2,8 @@
 
 Gravity enters the equations linearly, but multiplied by the first moments: it cannot be estimated beside them by linear
 least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits
-show it; rows are reduced once for all, with columns of what each component of gravity adds. Where friction is most of
+show it; rows are reduced once for all, with columns of what each component of gravity adds, so that a slope is searched
+for from the best axis. Where friction is most of
 the torque, residuals of torques without gravity are not that much larger: no gravity at all, a model with fewer
 parameters, is also taken where it is likelier in nearly every block of time.
 """
@@ -16,7 +17,6 @@ from functools import cached_property, partial
 import casadi as ca
 import numpy as np
 
-from ..errors import EstimateError, ObservationError
 from ..estimate import stacked_system, weighted
 from ..lazy import recent
 from ..model import Model
@@ -26,8 +26,6 @@ from ..observe import (
     Factor,
     Observations,
     ResolvedPreparation,
-    RowBlock,
-    RowSource,
     busiest_part,
     equations_of,
     merged_triangle,
@@ -42,9 +40,6 @@ FAR_BETTER = 2.0
 """Residuals must be this many times smaller: another direction also shows two parameters more."""
 LOOKED_AT = 20_000
 """Samples at the start of each recording that are fitted."""
-FIRST_LOOK, LEAST_ROWS, WHOLE, SHOWN = 4_000, 200, 0.999, 0.9
-"""A first look takes so many samples of each recording, and so many decimated ones at least, of which such a part was
-moving: where residuals with gravity are less than this part of those without, it is in the torques."""
 BETTER, CERTAIN, WELL = 1.1, 4.0, 0.1
 """No gravity is taken if residuals are so many times smaller, its log-likelihood is larger by so many standard errors
 over blocks of time, and residuals are a smaller part of the torques than this."""
@@ -53,6 +48,12 @@ MASSIVE = ("inertia", "payload")
 
 REMOVED = "removed"
 """Stands for torques from which the controller has removed gravity."""
+
+SLOPE = "slope"
+"""Stands for a direction between the axes."""
+FROM_ASSUMED, FIRST_STEP, LAST_STEP = 10.0, 22.5, 0.1
+"""A direction nearer to the model's than the first is a tilt, no other mounting; steps of the search for a slope,
+halved where none is better [deg]."""
 
 _NONE = (0.0, 0.0, 0.0)
 _ASKEW = (5.0, 6.0, 6.0)
@@ -66,16 +67,19 @@ class Mounting:
     """A direction of gravity that fits the training recordings far better than the model's.
 
     Attributes:
-        direction: Axis of the base frame along which gravity pulls: ``+x``, ``-x`` ... ``-z``; or ``removed``.
+        direction: Axis of the base frame along which gravity pulls: ``+x``, ``-x`` ... ``-z``; ``slope`` for one
+            between; or ``removed``.
         gravity: Acceleration of gravity in the base frame [m/s^2].
         residual: Rms of the residuals over that of the torques with it, all joints alike.
         assumed_residual: The same with the model's own gravity.
+        angle: Angle between both directions [deg].
     """
 
     direction: str
     gravity: tuple[float, float, float]
     residual: float
     assumed_residual: float
+    angle: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -89,6 +93,11 @@ class Mounting:
             return (
                 f"without gravity the fit is {self.ratio:.2g} times better: gravity seems to be taken out of these "
                 "torques already, as some drivers do"
+            )
+        if self.direction == SLOPE:
+            return (
+                f"gravity {self.angle:.3g} degrees away from where the model has it fits {self.ratio:.2g} times "
+                "better, as on a slope"
             )
         return (
             f"gravity along {self.direction} of the base fits {self.ratio:.2g} times better than as the model has it, "
@@ -105,7 +114,7 @@ class Mounting:
     @property
     def flag(self) -> str:
         """What to give to ``steelyard identify``."""
-        return f"--gravity {','.join(f'{part:g}' for part in self.gravity)}"
+        return f"--gravity {','.join(f'{part:.4g}' for part in self.gravity)}"
 
 
 def better_mounting(
@@ -119,96 +128,7 @@ def better_mounting(
         resolved: Their preparation.
         threads: Threads that share the reduction.
     """
-    return _GravityFits(equations, training, resolved, threads).best()
-
-
-def refuse_removed_gravity(
-    equations: Equations, training: Sequence[Labelled], resolved: ResolvedPreparation, threads: int = 1
-) -> None:
-    """Refuse torques from which gravity was taken out, unless the model has none.
-
-    Args:
-        equations: Equations of the plain model.
-        training: The recordings.
-        resolved: Their preparation.
-        threads: Threads that share the reduction.
-
-    Raises:
-        EstimateError: With the words of ``steelyard check``.
-    """
-    model = equations.model
-    if "inertia" not in model.effects or model.measured == "difference" or not any(model.robot.gravity):
-        return
-    feels_gravity, is_regrouped = _columns_at_rest(equations)
-    if not feels_gravity or (not is_regrouped and _gravity_shows(equations, training, resolved)):
-        return
-    fits = _GravityFits(equations, training, resolved, threads)
-    # The other directions are tried only where none at all fits better than the model's.
-    found = fits.best() if fits.removed() else None
-    if found is not None and found.direction == REMOVED and found.residual <= WELL:
-        raise EstimateError(f"{found.text}; {found.remedy}")
-
-
-def _gravity_shows(equations: Equations, training: Sequence[Labelled], resolved: ResolvedPreparation) -> bool:
-    """Return whether a short part of each recording has gravity in it beyond doubt; no second model is compiled.
-
-    What the regressor has at rest is gravity's: without it the rows are those of a weightless arm.
-    """
-    samples = max(FIRST_LOOK, LEAST_ROWS * resolved.decimation)
-    sources = sources_of([(label, busiest_part(one, samples)) for label, one in training], equations, resolved)
-    try:
-        for source in sources:
-            list(source)  # read once: both share the rows
-        with_it, without = (
-            _relative_residual(reduce_rows(rows, blocks=1), equations.names)
-            for rows in (
-                [one.adjusted(_AtDecimatedMotion(one, gravity=gravity)) for one in sources] for gravity in (True, False)
-            )
-        )
-        return with_it < SHOWN * without
-    except (EstimateError, ObservationError):
-        return False  # too few rows in this part
-
-
-def _columns_at_rest(equations: Equations) -> tuple[bool, bool]:
-    """Return whether masses have torques at rest, and whether other effects (springs) are regrouped with these."""
-    model = equations.model
-    inputs = [np.zeros(one.shape) for one in model.inputs]
-    inputs[0] += 0.7 * np.arange(1, len(inputs[0]) + 1)[:, None]  # no special posture
-    at_rest = np.asarray(model.regressor(*inputs)).any(axis=0)
-    massive, base = np.array([one.effect in MASSIVE for one in model.parameters]), equations.base
-    with_masses = base.regrouping[massive[list(base.base_columns)]].any(axis=0)
-    return bool((at_rest & massive).any()), bool((at_rest & ~massive & with_masses).any())
-
-
-class _AtDecimatedMotion:
-    """Evaluates the columns of masses at the decimated motion, with gravity or without: an adjustment of rows.
-
-    Decimated gravity less gravity at decimated positions would be no zero. Rows of which a part was near standstill are
-    left out: they are not of the decimated positions.
-    """
-
-    def __init__(self, source: RowSource, *, gravity: bool) -> None:
-        self._compiled, self._gravity = source.equations.compiled(source.loaded), gravity
-        self._inputs = [one.shape[0] for one in source.equations.inputs.values()]
-        effects = {one.name: one.effect for one in source.equations.model.parameters}
-        columns = self._compiled.columns
-        self._massive = [np.array([effects[name] in MASSIVE for name in of_one]) for of_one in columns]
-
-    def __call__(self, block: RowBlock) -> RowBlock:
-        """Return the rows at the decimated motion."""
-        massive, rows = self._massive, [values.copy() for values in block.rows]
-        moving, at_rest = self._values(block.q, block.qd, block.qdd), self._values(block.q)
-        for e, places in enumerate(self._compiled.places):
-            values = moving[e] if self._gravity else moving[e] - at_rest[e]
-            rows[e][:, places[massive[e]]] = values[massive[e]].T
-        return replace(block, rows=tuple(rows), share=np.where(block.share > WHOLE, block.share, 0.0))
-
-    def _values(self, *motion: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the columns at a motion; what else they depend on, which masses do not, is zero."""
-        given = [np.ascontiguousarray(values) for values in motion]
-        samples = given[0].shape[1]
-        return self._compiled.function(*given, *(np.zeros((rows, samples)) for rows in self._inputs[len(given) :]))
+    return GravityFits(equations, training, resolved, threads).best()
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +168,7 @@ def _gravity_apart(equations: Equations) -> _GravityApart:
     return replace(found, columns=nonzero_columns(found.regressor(loaded=True), names))
 
 
-class _GravityFits:
+class GravityFits:
     """Fits of the busiest parts of recordings with gravity as it may be."""
 
     def __init__(
@@ -291,7 +211,7 @@ class _GravityFits:
         if gravity not in self._known:
             whole = _under_gravity(self._whole, self._names, gravity)
             blocks = partial(_under_gravity, self._blocks, self._names, gravity)
-            self._known[gravity] = _GravityFit(_relative_residual(whole, self._names), blocks, self._names)
+            self._known[gravity] = _GravityFit(relative_residual(whole, self._names), blocks, self._names)
         return self._known[gravity]
 
     def best(self) -> Mounting | None:
@@ -303,10 +223,30 @@ class _GravityFits:
         if any(assumed):
             tried[REMOVED] = _NONE
         best = min(tried, key=lambda direction: self.of(tried[direction]).residual)
+        if any(assumed):
+            slope = self._nearest_best([*turned.values(), assumed])
+            is_better = self.of(tried[best]).residual > BETTER * self.of(slope).residual
+            if is_better and _angle(slope, assumed) > FROM_ASSUMED:
+                best, tried[SLOPE] = SLOPE, slope
         if best == REMOVED:
             return self.removed()
-        found = Mounting(best, tried[best], self.of(tried[best]).residual, self.of(assumed).residual)
+        angle = _angle(tried[best], assumed)
+        found = Mounting(best, tried[best], self.of(tried[best]).residual, self.of(assumed).residual, angle)
         return found if found.ratio >= FAR_BETTER else None
+
+    def _nearest_best(self, starts: Sequence[Vector3]) -> Vector3:
+        """Return a gravity of the same size that fits better than all near it, downhill from the best of some."""
+        here, step = min(starts, key=lambda gravity: self.of(gravity).residual), np.radians(FIRST_STEP)
+        while step > np.radians(LAST_STEP):
+            across = np.linalg.svd(np.array([here]))[2][1:]
+            ways = (turn for axis in across for turn in (axis, -axis))
+            tried = [_turned(here, way, step) for way in ways]
+            best = min(tried, key=lambda gravity: self.of(gravity).residual)
+            if self.of(best).residual < self.of(here).residual:
+                here = best
+            else:
+                step /= 2
+        return here
 
     def removed(self) -> Mounting | None:
         """Return that there is no gravity in the torques, None if it is not certain."""
@@ -363,6 +303,17 @@ class _GravityFit:
         return found
 
 
+def _turned(gravity: Vector3, across: np.ndarray, angle: float) -> Vector3:
+    """Return gravity turned by an angle towards a unit vector across it."""
+    x, y, z = np.cos(angle) * np.array(gravity) + np.sin(angle) * np.linalg.norm(gravity) * across
+    return float(x), float(y), float(z)
+
+
+def _angle(one: Vector3, other: Vector3) -> float:
+    """Return the angle between two vectors [deg]."""
+    return float(np.degrees(np.arctan2(np.linalg.norm(np.cross(one, other)), np.dot(one, other))))
+
+
 def _under_gravity(apart: Observations, names: Sequence[str], gravity: Vector3) -> Observations:
     """Return factors with the parts of gravity added to the columns of the parameters that they belong to."""
     sizes, onto = {"": 1.0, **dict(zip("xyz", gravity, strict=True))}, dict[tuple[str, ...], tuple]()
@@ -383,7 +334,7 @@ def _under_gravity(apart: Observations, names: Sequence[str], gravity: Vector3) 
     return replace(apart, factors=tuple(found))
 
 
-def _relative_residual(observations: Observations, names: Sequence[str]) -> float:
+def relative_residual(observations: Observations, names: Sequence[str]) -> float:
     """Return the rms of the residuals of least squares, every joint's torques scaled to an rms of one."""
     squares: dict[tuple[str, str, str], list[float]] = {}
     for factor in observations.factors:

@@ -51,11 +51,11 @@ from .fine_faults import PlainFit, set_up_reasons
 from .fitting import ArmFit, column_name, fit_sources
 from .folds import Folds
 from .inputs import Inputs, Labelled, inputs_of, model_of, settings_of, sources_of, with_found_inertias
-from .mounting import refuse_removed_gravity
 from .nonlinear import NonlinearFit, estimate_nonlinear
 from .payload_gains import check_same_gains, payload_and_notes
 from .reasons import cautions_of, judged, notes_of
 from .regularisation import drawn_estimate, regularisation_note, regularised_fit, settings_for_chosen
+from .removed_gravity import refuse_removed_gravity
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, load_run
 from .selection import Selection, SelectionStep, select_effects
