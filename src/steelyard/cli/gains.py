@@ -149,7 +149,7 @@ def _run(
 
 def print_gains(found: GainsFound, out: Path | None) -> None:
     """Print gains joint by joint, and the verdict on them."""
-    from ..identification.gains_verdict import NOTE
+    from ..identification.gains_result import NOTE
     from ..recording.gains import FILE
 
     screen, gains = Screen(), found.gains

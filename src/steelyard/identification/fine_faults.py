@@ -30,7 +30,7 @@ from ..recording.record import Severity
 from ..robot import Robot
 from ..verdict import Reason, first_named
 from .bias_reasons import common_remedy
-from .friction_changes import BLOCKS, friction_changes
+from .folds import BLOCKS, friction_changes
 from .inputs import Labelled, check_motion, sources_of
 from .payload_body import payload_beyond_file
 from .payload_gains import gains_used

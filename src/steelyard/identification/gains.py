@@ -24,8 +24,7 @@ from ..recording import DriveGains, Recording, RecordingsLike, gains_of, load_re
 from ..recording.gains import ASSUMED_SIGMA
 from ..robot import AnyRobot, Robot, load_robot
 from ..verdict import Reason
-from .gains_result import KNOWN, WEAK, FrictionModel, GainsFound
-from .gains_verdict import GainsEvidence, KnownLoad, judge_gains, known_load
+from .gains_result import KNOWN, WEAK, FrictionModel, GainsEvidence, GainsFound, KnownLoad, judge_gains, known_load
 from .inputs import Labelled, arm_of, labels_of, measured_side, settings_of, sources_of, without_locked
 from .payload_body import COLUMNS, reach_of
 from .settings import Settings, refuse_nonlinear

@@ -20,8 +20,7 @@ from ..model import Model, build_model
 from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
 from ..robot.placement import Vector3
 from ..verdict import Reason
-from .folds import Folds, FoldSquares, left_out_errors, solution, trend_of
-from .friction_changes import coulomb_columns
+from .folds import Folds, FoldSquares, coulomb_columns, left_out_errors, solution, trend_of
 from .inputs import Labelled, inertias_of, sources_of
 from .regularisation import link_rows
 from .selection import LINK_DEVIATION
