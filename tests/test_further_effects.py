@@ -265,6 +265,9 @@ def test_an_exported_arm_has_steady_friction_and_says_what_it_lacks():
     assert joint_values(robot)["joint_1"].friction == pytest.approx(robot.values["Fcm1"] + FRICTION["Fd3m1"])
     dynamics = arm_dynamics(arm)
     assert any("Dahl friction is that after long motion in one direction" in note for note in dynamics.notes)
+    level = build_model("scara_2r", ["+tilt"])
+    notes = arm_dynamics(IdentifiedArm(level.identified_robot({"gx": 0.2, "gc1": 1.0}), level)).notes
+    assert any("not by gc1, gs1" in note for note in notes)
     friction = dynamics.functions["friction"]
     q, qd = np.array([0.3, 0.4]), np.array([0.5, 0.2])
     static = build_model(arm.robot, ["inertia"]).regressor(q, qd, np.zeros(2)) @ list(robot.parameters.values())[:20]

@@ -198,6 +198,9 @@ def test_a_robot_file_gives_scale_unknown_scale_and_where_a_table_ends():
     assert [one.joint for one in locked.balancers] == ["joint_2"]
     assert build_model(locked).chosen_effects[-1] == "balancer1"
     assert locked.values["Sb1"] == 1.0
+    made = replace(robot, values={"Sb1": 0.8})
+    assert (made.values["Sb1"], made.values["Sb2"]) == (0.8, 1.0)
+    assert made.with_locked({"joint_1": 0.0}).values["Sb1"] == 1.0
 
 
 # Identification

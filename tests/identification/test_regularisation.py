@@ -21,6 +21,7 @@ from steelyard.model import build_model
 from steelyard.motion import fourier
 from steelyard.observe import Preparation, equations_of
 from steelyard.robot import INERTIAL_NAMES, load_robot
+from steelyard.robot.balancers import Balancer, Formula
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 PREPARATION = Preparation(mode="none", decimation=5, standstill=0.01)
@@ -103,6 +104,18 @@ def test_what_data_say_against_a_prior_is_in_the_sigmas(monkeypatch):
     assert estimate.values[k] - truth < estimate.half_width()[k]
     right = regularised_fit(fit.fit, fit.equations, arm().defaults.effects, arm()).estimate
     np.testing.assert_allclose(right.covariance[k, k], right.system.inverse[k, k])
+
+
+def test_a_balancer_that_the_data_leave_open_has_the_scale_of_its_file():
+    law = Balancer("joint_2", Formula("2 * sin(2 * q)", "q"))
+    robot = replace(arm({"Sb2": 0.8}), balancers=(law,))
+    settings = settings_for_chosen(Settings(effects=("+balancer",), preparation=PREPARATION))
+    fit = fit_arm(robot, [recorded(replace(robot, values={**robot.values, "Sb2": 0.5}), 0)], settings)
+    k = fit.fit.estimate.columns.index("Sb2")
+    assert fit.fit.estimate.values[k] == pytest.approx(0.5, abs=0.05)
+    vague = replace(fit.fit.estimate, covariance=1e8 * fit.fit.estimate.covariance)
+    drawn = regularised(vague, fit.equations, robot.defaults.effects, link_rows(fit.equations, vague.columns, None))
+    assert drawn.values[k] == pytest.approx(0.8, abs=0.1)
 
 
 def test_links_without_a_trusted_file_are_drawn_to_usual_ones_where_the_data_leave_them_open():

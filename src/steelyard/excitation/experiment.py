@@ -89,7 +89,7 @@ def _torques_of(columns: tuple[str, ...], values: np.ndarray, covariance: np.nda
         joints_of = {name: numbers for name, numbers in model.joints_of.items() if name != "balancer"}
         exact = replace(exact, effects=effects, joints_of=joints_of)
     places = [exact.names.index(name) for name in columns]
-    scales = [model.robot.values.get(name, 0.0) if name.startswith("Sb") else 0.0 for name in exact.names]
+    scales = [model.robot.values[name] if name.startswith("Sb") else 0.0 for name in exact.names]
     chi, spread = np.array(scales), np.zeros((len(exact.names),) * 2)
     chi[places] = values
     spread[np.ix_(places, places)] = covariance

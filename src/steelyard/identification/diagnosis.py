@@ -25,10 +25,10 @@ from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit
 from .hypotheses import likely_cause
 from .inputs import Inputs, labels_of, model_of, settings_of, sources_of, without_locked
 from .log_faults import LogFault
-from .mounting import REMOVED, better_mounting, mounting_reason
+from .mounting import LARGE_TILT, REMOVED, better_mounting, mounting_reason, turned_gravity
 from .result import Identification
 from .settings import Settings
-from .setup_faults import LARGE_TILT, FileScale, scales_by_joint, tilt_reason, turned_gravity
+from .setup_faults import FileScale, scales_by_joint
 
 SMALL_RESIDUAL = 0.1
 """Relative residual below which nothing gross is looked for, unless parameters are impossible."""
@@ -279,14 +279,11 @@ def with_causes(found: Identification, inputs: Inputs, stage: Stage) -> Verdict:
     if not inputs.held_out and any(row.name == RATIO and row.grade != "good" for row in verdict.criteria):
         stage("comparing recordings")
         causes = _unlike_training(found, inputs, *_all_rows(found, inputs))
-    estimate, model = found.fit.estimate, found.equations.model
-    angle, gravity = turned_gravity(model.robot.gravity, dict(zip(estimate.columns, estimate.values, strict=True)))
-    if angle > LARGE_TILT or _may_be_mounted_otherwise(found):
+    if _may_be_mounted_otherwise(found):
         # Many parameters may bend round gravity torques that are not as assumed: prediction alone does not show it.
         stage("checking the mounting")
         mounting = better_mounting(found.equations, inputs.training, found.resolved, found.settings.threads)
         causes += [] if mounting is None else [mounting_reason(mounting)]
-        causes += [tilt_reason(angle, gravity)] if mounting is None and angle > LARGE_TILT else []
     return verdict_of(verdict.criteria, [*causes, *_cautions(verdict)]) if causes else verdict
 
 
@@ -318,7 +315,10 @@ def _cautions(verdict: Verdict) -> list[Reason]:
 
 
 def _may_be_mounted_otherwise(found: Identification) -> bool:
-    """Return whether residuals are as with gravity that is not as assumed: slow, or dependent on a joint's position."""
+    """Return whether gravity may not be as assumed: a large tilt, or residuals slow or dependent on a position."""
+    estimate, gravity = found.fit.estimate, found.equations.model.robot.gravity
+    if turned_gravity(gravity, dict(zip(estimate.columns, estimate.values, strict=True)))[0] > LARGE_TILT:
+        return True
     least = found.settings.thresholds.pattern / 100
     return any(
         joint.lag_one > _SLOW

@@ -337,7 +337,7 @@ def balancer_reasons(equations: Equations, estimate: Estimate) -> Iterator[Reaso
     for name, value, sigma in zip(estimate.columns, estimate.values.tolist(), estimate.sigma.tolist(), strict=True):
         if not name.startswith("Sb") or not any(one.joint == joints[name] for one in robot.balancers):
             continue
-        stated = robot.values.get(name, 1.0)
+        stated = robot.values[name]
         off = abs(value - stated)
         if off <= max(_SCALE_SIGMAS * sigma, _SCALE_OFF * abs(stated)):
             continue

@@ -30,12 +30,12 @@ from ..recording.record import Severity
 from ..robot import Robot
 from ..verdict import Reason, first_named
 from .bias_reasons import common_remedy
-from .folds import BLOCKS, friction_changes
 from .inputs import Labelled, check_motion, sources_of
+from .mounting import turned_gravity
 from .payload_body import payload_beyond_file
 from .payload_gains import gains_used
 from .settings import Settings
-from .setup_faults import SetupError, setup_errors, turned_gravity
+from .setup_faults import BLOCKS, SetupError, friction_changes, setup_errors
 
 LOOKED_AT = 40_000
 """Samples of each recording that are fitted: those in which all joints move most."""

@@ -10,7 +10,7 @@ parameters, is also taken where it is likelier in nearly every block of time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -51,9 +51,10 @@ REMOVED = "removed"
 
 SLOPE = "slope"
 """Stands for a direction between the axes."""
-FROM_ASSUMED, FIRST_STEP, LAST_STEP = 10.0, 22.5, 0.1
-"""A direction nearer to the model's than the first is a tilt, no other mounting; steps of the search for a slope,
-halved where none is better [deg]."""
+LARGE_TILT = 10.0
+"""A direction nearer to the model's is a tilt, no other mounting [deg]."""
+FIRST_STEP, LAST_STEP = 22.5, 0.1
+"""Steps of the search for a slope, halved where none is better [deg]."""
 
 _NONE = (0.0, 0.0, 0.0)
 _ASKEW = (5.0, 6.0, 6.0)
@@ -226,7 +227,7 @@ class GravityFits:
         if any(assumed):
             slope = self._nearest_best([*turned.values(), assumed])
             is_better = self.of(tried[best]).residual > BETTER * self.of(slope).residual
-            if is_better and _angle(slope, assumed) > FROM_ASSUMED:
+            if is_better and _angle(slope, assumed) > LARGE_TILT:
                 best, tried[SLOPE] = SLOPE, slope
         if best == REMOVED:
             return self.removed()
@@ -349,3 +350,27 @@ def relative_residual(observations: Observations, names: Sequence[str]) -> float
 def mounting_reason(found: Mounting) -> Reason:
     """Return the reason that names a direction of gravity that fits better."""
     return Reason(found.text, found.remedy, "mounting", "poor", "plausible")
+
+
+def turned_gravity(gravity: Vector3, across: Mapping[str, float]) -> tuple[float, Vector3]:
+    """Return by how much a tilted base turns gravity [deg], and gravity in its frame, of the same size.
+
+    Args:
+        gravity: What the model says.
+        across: Parameters of the effect ``tilt`` by name; others are ignored.
+
+    Example:
+        >>> from steelyard.identification.mounting import turned_gravity
+        >>> angle, turned = turned_gravity((0.0, 0.0, -9.81), {"gx": 0.0, "gy": 4.905})
+        >>> round(angle, 9), [round(part, 3) for part in turned]
+        (30.0, [0.0, 4.905, -8.496])
+    """
+    if not any(gravity):
+        return 0.0, gravity
+    size, main = float(np.linalg.norm(gravity)), int(np.argmax(np.abs(gravity)))
+    turned = np.array([part + across.get(f"g{axis}", 0.0) for part, axis in zip(gravity, "xyz", strict=True)])
+    turned[main] = 0.0
+    turned[main] = np.copysign(np.sqrt(max(size**2 - turned @ turned, 0.0)), gravity[main])
+    turned *= size / float(np.linalg.norm(turned))
+    x, y, z = turned.tolist()
+    return _angle(gravity, (x, y, z)), (x, y, z)

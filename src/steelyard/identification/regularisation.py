@@ -264,7 +264,7 @@ def regularised(
             groups.setdefault(parameters[name].effect, []).append(k)
     # A balancer has the scale that its file says, all else is none.
     known = equations.model.robot.values
-    centre = np.array([known.get(name, 1.0) if parameters[name].effect == "balancer" else 0.0 for name in columns])
+    centre = np.array([known[name] if parameters[name].effect == "balancer" else 0.0 for name in columns])
     lengths, pull = np.linalg.norm(triangle[:, :-1], axis=0), np.zeros(len(columns))
     system = free = System(columns, triangle, estimate.system.rows)
     deviation = 1.0  # of the links, in units of the rows

@@ -232,8 +232,8 @@ def _forward(
         is_known = np.isfinite(after).all(axis=0)  # in every block; else its parameters are not identifiable there
         gains = np.where(is_known, before[:, None] - np.where(is_known, after, 0.0), 0.0)
         gain, error = gains.sum(axis=0), np.sqrt(len(gains)) * gains.std(axis=0, ddof=1)
-        is_small_enough = [bool(steps) or name.startswith("balancer") for name in left]
-        least = np.where(is_small_enough, LEAST_GAIN, FIRST_GAIN) * before.sum()
+        needed = [LEAST_GAIN if steps or name.startswith("balancer") else FIRST_GAIN for name in left]
+        least = np.array(needed) * before.sum()
         is_enough = is_known & (gain > STANDARD_ERRORS * error) & (gain > least)
         if not is_enough.any():
             break

@@ -1,4 +1,4 @@
-"""Faults of a log's set-up that show as further columns of the regressor.
+"""Faults of a log's set-up that show as further columns of the regressor, or as changes from block to block.
 
 A tilted base, joint zeros that are elsewhere and torques of a wrong gain are derivatives of the torques at known
 inertias. They compete with the friction laws that real arms have, and with friction that changes with time: what one of
@@ -18,9 +18,7 @@ from ..distributions import t_ppf
 from ..estimate import Estimate
 from ..model import Model, build_model
 from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
-from ..robot.placement import Vector3
-from ..verdict import Reason
-from .folds import Folds, FoldSquares, coulomb_columns, left_out_errors, solution, trend_of
+from .folds import Folds, FoldSquares, left_out_errors, solution, trend_of
 from .inputs import Labelled, inertias_of, sources_of
 from .regularisation import link_rows
 from .selection import LINK_DEVIATION
@@ -32,8 +30,6 @@ LEAST = {"tilt": 0.05, "zero": 0.005, "gain": 0.05}
 """Smaller ones are not worth a sentence: component of gravity [m/s^2] (0.3 degrees), [rad or m], relative gain."""
 LEAST_GAIN = 0.005
 """Least part of the squared error of left-out blocks that a fault of the set-up explains."""
-LARGE_TILT = 10.0
-"""A base that is tilted further is mounted otherwise than the model says: its masses would be 1.5 % off [deg]."""
 COMPETING = ("off", "Fvv", "Fg", "Fd2", "Fd4")
 """Friction that real arms have beyond the plain model, one law of each kind."""
 UNSEEN_ZERO = np.pi / 4
@@ -95,7 +91,7 @@ def setup_errors(
     larger = _with_setup_errors(model, estimate, gains)
     equations, folds = equations_of(larger, without=without), Folds(recordings)
     factors = reduce_rows(sources_of(recordings, equations, resolved), blocks=folds.blocks, threads=settings.threads)
-    drifting = [coulomb_columns(equations, *one) for one in equations.kinds_joints]
+    drifting = [_friction_columns(equations, *one) for one in equations.kinds_joints]
     squares = FoldSquares(factors, equations, folds, trends=[name for own in drifting for name in own])
     search = _FaultSearch(model, equations, squares, drifting)
     joined = search.joined()
@@ -122,10 +118,9 @@ class _FaultSearch:
         padded = np.insert(links, [links.shape[1] - 1] * (len(squares.names) - len(equations.names)), 0.0, axis=1)
         self._links = padded.T @ padded
         parameters = {one.name: one for one in equations.model.parameters}
-        self._plain: list[int] = []
         rigid = {one.name for one in equations.model.parameters if one.effect in ("inertia", "Ia")}
         self._rigid = np.array([name in rigid for name in squares.names])
-        self._units: dict[tuple[str, int], list[int]] = {}
+        self._plain, self._units = list[int](), dict[tuple[str, int], list[int]]()
         for k, name in enumerate(equations.names):
             one = parameters[name]
             if one.effect in model.effects:
@@ -201,8 +196,8 @@ class _FaultSearch:
         if not np.isfinite(size) or size < LEAST[unit[0]] or not np.max(np.abs(value) / sigma) > CERTAIN:
             return None
         half = float(t_ppf(0.975, len(parts) - 1)) * sigma
-        names = tuple(self._squares.names[k] for k in own)
-        return SetupError(unit[0], joint, tuple(value), tuple(sigma), tuple(half), names, share)
+        named = tuple(squares.names[k] for k in own), share
+        return SetupError(unit[0], joint, tuple(value), tuple(sigma), tuple(half), *named)
 
     def _scaled(self, joint: str, column: int, current: Sequence[int]) -> tuple[FoldSquares, float]:
         """Return the sums with a joint's torques divided by their gain, and that gain.
@@ -238,39 +233,119 @@ def _jackknife_sigma(parts: np.ndarray) -> np.ndarray:
     return np.sqrt((len(parts) - 1) / len(parts) * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
 
 
-def turned_gravity(gravity: Vector3, across: Mapping[str, float]) -> tuple[float, Vector3]:
-    """Return by how much a tilted base turns gravity [deg], and gravity in its frame, of the same size.
+FRICTION_CHANGED, FRICTION_DIFFERS = 0.1, 0.03
+"""Least change of a joint's friction that is a fault, as a part of it; and least difference of recordings to tell."""
+BLOCKS = 20
+"""Blocks of time of a recording whose friction is compared."""
+
+
+@dataclass(frozen=True)
+class FrictionChange:
+    """Friction of a joint that is not the same all the time.
+
+    Attributes:
+        joint: The joint.
+        kind: Its torque kind.
+        recording: In which recording it changes with time, or which differs from the others.
+        change: Change as a part of its friction: from the beginning to the end, or against the others.
+        half_width: Half width of its 95 % interval.
+        over_time: Whether it changes within the recording.
+    """
+
+    joint: str
+    kind: str
+    recording: str
+    change: float
+    half_width: float
+    over_time: bool
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is worth knowing, but no fault."""
+        return abs(self.change) < FRICTION_CHANGED
+
+
+def friction_changes(observations: Observations, equations: Equations, estimate: Estimate) -> Iterator[FrictionChange]:
+    """Yield joints whose friction changes with time within a recording, or differs between recordings.
+
+    The mean residual in the direction of motion is taken of every block; its spread over blocks says how sure a trend
+    or a difference is.
 
     Args:
-        gravity: What the model says.
-        across: Parameters of the effect ``tilt`` by name; others are ignored.
-
-    Example:
-        >>> from steelyard.identification.setup_faults import turned_gravity
-        >>> angle, turned = turned_gravity((0.0, 0.0, -9.81), {"gx": 0.0, "gy": 4.905})
-        >>> round(angle, 9), [round(part, 3) for part in turned]
-        (30.0, [0.0, 4.905, -8.496])
+        observations: Factors by block of time.
+        equations: Model and base parameters.
+        estimate: Estimate of them all.
     """
-    if not any(gravity):
-        return 0.0, gravity
-    size, main = float(np.linalg.norm(gravity)), int(np.argmax(np.abs(gravity)))
-    turned = np.array([part + across.get(f"g{axis}", 0.0) for part, axis in zip(gravity, "xyz", strict=True)])
-    turned[main] = 0.0
-    turned[main] = np.copysign(np.sqrt(max(size**2 - turned @ turned, 0.0)), gravity[main])
-    turned *= size / float(np.linalg.norm(turned))
-    cosine = float(turned @ gravity) / size**2
-    x, y, z = turned.tolist()
-    return float(np.degrees(np.arccos(min(cosine, 1.0)))), (x, y, z)
+    own = dict(zip(estimate.columns, estimate.values, strict=True))
+    for kind, joint in equations.kinds_joints:
+        columns = _friction_columns(equations, kind, joint)
+        if not columns:
+            continue
+        coulomb, *viscous = columns
+        by_recording, levels = dict[str, list[tuple[float, float, float]]](), list[tuple[float, float]]()
+        for factor in observations.factors:
+            if (factor.kind, factor.joint) != (kind, joint) or coulomb not in factor.columns:
+                continue
+            values = np.array([own.get(name, 0.0) for name in factor.columns])
+            direction = factor.triangle[:, factor.columns.index(coulomb)]
+            size = float(direction @ direction)
+            if size <= 0:
+                continue
+            residual = factor.triangle[:, -1] - factor.triangle[:, :-1] @ values
+            by_recording.setdefault(factor.recording, []).append(
+                (float(factor.block), float(direction @ residual) / size, size)
+            )
+            friction = own.get(coulomb, 0.0) * direction
+            for name in set(viscous) & set(factor.columns):
+                friction = friction + own.get(name, 0.0) * factor.triangle[:, factor.columns.index(name)]
+            levels.append((float(direction @ friction), size))
+        level = sum(one for one, _ in levels) / max(sum(size for _, size in levels), 1e-300)
+        if level > 0:
+            yield from _changes(joint, kind, by_recording, level)
 
 
-def tilt_reason(angle: float, gravity: Vector3) -> Reason:
-    """Return the reason that names a large tilt that was found."""
-    flag = ",".join(f"{part:.3g}" for part in gravity)
-    return Reason(
-        f"gravity is found {angle:.2g} degrees from where the model has it, as on a slope",
-        f"measure the mounting; if it is so, give --gravity {flag}, which the masses need; if not, look for joints "
-        "whose zero or sign is wrong", "mounting", "fair", "plausible",
-    )  # fmt: skip
+def _friction_columns(equations: Equations, kind: str, joint: str) -> tuple[str, ...]:
+    """Return the columns of Coulomb and viscous friction of an equation; none if it has no Coulomb friction."""
+    side = "l" if kind == "joint" else "m"
+    named = {(one.effect, one.joint): one.name for one in equations.model.parameters if one.name in equations.names}
+    if (f"Fc{side}", joint) not in named:
+        return ()
+    return tuple(named[law, joint] for law in (f"Fc{side}", f"Fv{side}") if (law, joint) in named)
+
+
+def _changes(
+    joint: str, kind: str, by_recording: dict[str, list[tuple[float, float, float]]], level: float
+) -> Iterator[FrictionChange]:
+    means: dict[str, tuple[float, float]] = {}
+    for label, blocks in by_recording.items():
+        if len(blocks) < 6:
+            continue
+        number, mean, size = np.array(sorted(blocks)).T
+        time = (number - number.min()) / max(np.ptp(number), 1.0)
+        weights = np.sqrt(size / size.sum())
+        design = np.column_stack([np.ones_like(time), time]) * weights[:, None]
+        found, *_ = np.linalg.lstsq(design, weights * mean, rcond=None)
+        rest = weights * mean - design @ found
+        freedom = len(time) - 2
+        inverse = np.linalg.inv(design.T @ design)
+        sigma = np.sqrt(inverse[1, 1] * (rest @ rest) / freedom)
+        half = float(t_ppf(0.975, freedom)) * sigma / level
+        change = float(found[1]) / level
+        if abs(found[1]) > CERTAIN * sigma and abs(change) >= FRICTION_CHANGED:
+            yield FrictionChange(joint, kind, label, change, half, True)
+        average = float(weights**2 @ mean)
+        spread = np.sqrt(np.sum(weights**4 * (mean - average) ** 2) * len(mean) / (len(mean) - 1))
+        means[label] = average, float(spread)
+    for label, (average, spread) in means.items():
+        others = [one for name, one in means.items() if name != label]
+        if not others:
+            continue
+        rest, variance = np.mean([one[0] for one in others]), sum(one[1] ** 2 for one in others) / len(others) ** 2
+        sigma = float(np.hypot(spread, np.sqrt(variance)))
+        change = (average - rest) / level
+        is_most = all(abs(average - rest) >= abs(one[0] - average) / 2 for one in others)
+        if abs(average - rest) > CERTAIN * sigma and abs(change) >= FRICTION_DIFFERS and is_most:
+            yield FrictionChange(joint, kind, label, float(change), 2 * sigma / level, False)
 
 
 @dataclass(frozen=True)

@@ -139,9 +139,7 @@ class Model:
         torque = ca.SX(motion.q.shape[0], 1)
         for one in self.known_balancers:
             row = rows[one.joint]
-            torque[row] = self.robot.values.get(f"Sb{self.robot.actuated[row].number}", 1.0) * one.torque(
-                motion.q[row], ca
-            )
+            torque[row] = self.robot.values[f"Sb{self.robot.actuated[row].number}"] * one.torque(motion.q[row], ca)
         return ca.vertcat(*(torque if "link" in _SIDES[kind] else ca.SX(*torque.shape) for kind in self.kinds))
 
     @cached_property

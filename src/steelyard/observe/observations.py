@@ -88,7 +88,7 @@ def geometry_hash(robot: Robot) -> str:
     lines += [_numbers(follow), _numbers(shift), _numbers(robot.motor_coupling())]
     # Torques of balancers are subtracted from what was measured: rows with another balancer are not the same.
     number_of = {body.joint.name: body.number for body in robot.bodies}
-    lines += [f"{one!r} {robot.values.get(f'Sb{number_of[one.joint]}', 1.0)!r}" for one in robot.balancers]
+    lines += [f"{one!r} {robot.values[f'Sb{number_of[one.joint]}']!r}" for one in robot.balancers]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -135,7 +135,7 @@ class Robot:
         gear_couplings: Motors that turn with more than one joint.
         coordinates: What q means in every equation: positions of the actuated joints, or of their motors.
         springs: Joints with a spring, ``tau += Ss sin(q) + Sc cos(q)``.
-        balancers: Known torques beside the joints; their scales are the values ``Sb``.
+        balancers: Known torques beside the joints; their scales are the values ``Sb``, 1 unless given.
         friction: Constants of friction that is not linear in them: lengths of Dahl elements, Stribeck velocity.
         values: Values known beforehand of parameters other than link inertias, by parameter name.
         payloads: Known payloads: ten parameters in the frame of the link that carries them.
@@ -182,6 +182,10 @@ class Robot:
         bodies, frames = bodies_and_frames(self.root, self.joints, self.links)
         object.__setattr__(self, "bodies", bodies)
         object.__setattr__(self, "frames", MappingProxyType(frames))
+        number_of = {body.joint.name: body.number for body in bodies}
+        scales = {f"Sb{number_of[one.joint]}": 1.0 for one in self.balancers if one.joint in number_of}
+        if scales.keys() - self.values.keys():
+            object.__setattr__(self, "values", MappingProxyType(scales | dict(self.values)))
 
     def with_gravity(self, gravity: Vector3) -> Robot:
         """Return the same arm under another gravity vector (base frame) [m/s^2].
@@ -299,7 +303,7 @@ class Robot:
         """The balancers as plain data: joint, scale and law."""
         number_of = {body.joint.name: body.number for body in self.bodies}
         return [
-            {"joint": one.joint, "scale": self.values.get(f"Sb{number_of[one.joint]}", 1.0), "law": plain(one.law)}
+            {"joint": one.joint, "scale": self.values[f"Sb{number_of[one.joint]}"], "law": plain(one.law)}
             for one in self.balancers
         ]
 
