@@ -18,7 +18,7 @@ from observe.cases import (
     whole_regressor,
     whole_rows,
 )
-from steelyard.errors import ObservationError, SignalError
+from steelyard.errors import ObservationError, RecordingError, SignalError
 from steelyard.observe import (
     MIN_SHARE,
     Preparation,
@@ -28,8 +28,10 @@ from steelyard.observe import (
     resolve_preparation,
     row_source,
 )
+from steelyard.observe.rows import RowPass
 from steelyard.observe.runs import RunFinder
 from steelyard.recording import TorqueChannel, stream_recording, write_recording
+from steelyard.recording.cache import CachedColumns
 from steelyard.signals import decimate, differentiate, resample
 
 GIVEN = Preparation(cutoff=20.0, decimation=10, standstill=0.0)
@@ -141,6 +143,35 @@ def test_two_passes_give_the_same_bits_cached_or_not():
     assert next(iter(cached)) is next(iter(cached))
     assert next(iter(computed)) is not next(iter(computed))
     assert not next(iter(cached)).rows[0].flags.writeable
+
+
+def test_rows_beyond_the_memory_of_a_cache_are_read_from_a_file_not_computed_again(monkeypatch):
+    model = model_of("staubli_tx40")
+    recording = recording_for(model, 15_000)
+    in_memory, in_file = source_of(recording, model), source_of(recording, model, cache_bytes=100_000)
+    first = collected(in_memory)
+    assert sum(rows.nbytes for rows in first) > 300_000
+    for _ in range(3):
+        assert all(np.array_equal(a, b) for a, b in zip(first, collected(in_file), strict=True))
+        monkeypatch.setattr(RowPass, "parts", None)
+    for one, other in zip(in_memory, in_file, strict=True):
+        assert (one.segment, one.first) == (other.segment, other.first)
+        assert [rows.strides for rows in one.rows] == [rows.strides for rows in other.rows]
+        for name in ("time", "share", "q", "qd", "qdd"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_rows_without_room_for_their_file_are_computed_again(monkeypatch):
+    def full(*_):
+        raise RecordingError("no room")
+
+    monkeypatch.setattr(CachedColumns, "put", full)
+    model = model_of("scara_2r")
+    recording = recording_for(model)
+    source = source_of(recording, model, cache_bytes=1000)
+    first = collected(source)
+    for other in (collected(source), collected(source_of(recording, model))):
+        assert all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
 
 
 @pytest.mark.parametrize("ending", ["csv", "npz"])

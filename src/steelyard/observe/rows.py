@@ -22,7 +22,7 @@ from .equations import Equations, measured_torques
 from .motion_stream import RawSignals, SegmentMotion, dahl_elements, warm_joints
 from .preparation import ResolvedPreparation
 from .reading import AnyRecording, EvenStream, Piece, blocks_of, check_joints, hashes_of, template_of
-from .runs import MIN_SHARE, RowBlock, RowRun, RunFinder
+from .runs import MIN_SHARE, BlockCache, RowBlock, RowRun, RunFinder
 
 ROWS = 1024
 """Decimated rows in a block, about."""
@@ -68,7 +68,7 @@ class Tally:
 
 
 class RowPass:
-    """One pass over a recording; iterate it once, then look at ``tally``.
+    """One pass over a recording; take its parts once, then look at ``tally``.
 
     Args:
         source: The rows of the recording.
@@ -92,22 +92,22 @@ class RowPass:
         needed = warm_joints(equations.model, template, label)
         self._raw = RawSignals(template, source.resolved.chosen, torques, label, source.delays, needed)
 
-    def __iter__(self) -> Iterator[RowBlock]:
-        """Yield the decimated rows, about ``ROWS`` at a time."""
+    def parts(self) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Yield segment, first row and decimated columns (h, k), about ``ROWS`` rows at a time; see :meth:`block`."""
         tally = self.tally
         for number, group in groupby(self.motion(), itemgetter(0)):
             gate = None if self._gates is None else self._gates[number]
             segment = DecimatedSegment(self._source.resolved, self._compiled, self.layout, gate)
-            parts = chain.from_iterable(segment.push(columns) for _, columns in group if columns is not None)
+            pieces = chain.from_iterable(segment.push(columns) for _, columns in group if columns is not None)
             emitted, count, waiting = 0, 0, list[np.ndarray]()
-            for part in chain(parts, segment.flush()):
-                waiting.append(part)
-                count += part.shape[1]
+            for piece in chain(pieces, segment.flush()):
+                waiting.append(piece)
+                count += piece.shape[1]
                 if count >= ROWS:
-                    yield self._block(number, emitted, waiting)
+                    yield number, emitted, np.concatenate(waiting, axis=1)
                     emitted, count, waiting = emitted + count, 0, []
             if count:
-                yield self._block(number, emitted, waiting)
+                yield number, emitted, np.concatenate(waiting, axis=1)
             tally.samples += segment.samples
             tally.masked += segment.masked
             np.maximum(tally.fastest, segment.fastest, out=tally.fastest)
@@ -161,9 +161,9 @@ class RowPass:
         yield from even.flush()
         self.tally.lone_samples, self.tally.resampled = even.lone_samples, even.resampled
 
-    def _block(self, segment: int, first: int, parts: list[np.ndarray]) -> RowBlock:
-        """Return rows from decimated columns ``[equations; motion; share (n); temperature; time]``."""
-        layout, values = self.layout, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+    def block(self, segment: int, first: int, values: np.ndarray) -> RowBlock:
+        """Return rows from decimated columns ``[equations; motion; share (n); temperature; time]`` (h, k)."""
+        layout = self.layout
         values[layout.temperature][~self._raw.known_temperature[: layout.temperatures]] = np.nan
         values.setflags(write=False)
         share = values[layout.share][layout.joint_index]
@@ -237,9 +237,8 @@ class RowSource:
             delays = np.array([resolved.chosen.delay + own.get(joint, 0.0) for _, joint in equations.kinds_joints])
         self.delays = np.asarray(delays, dtype=float)
         self._gates, self._values = gates, values
-        expected = 8 * (template.samples // resolved.decimation) * sum(len(c) + 1 for c in equations.columns)
-        self._cache_bytes = cache_bytes if expected <= cache_bytes else 0
-        self._cached: tuple[RowBlock, ...] | None = None
+        self._cache_bytes = cache_bytes
+        self._cached: BlockCache | None = None
         self._tally: Tally | None = None
         self.new_pass()  # refuses missing channels and gains before anything is read
         self.read = 0.0
@@ -263,14 +262,10 @@ class RowSource:
         if self._cached is not None:
             yield from self._cached
             return
-        cached: list[RowBlock] | None = []
-        size, passing = 0, self.new_pass()
-        for block in passing:
-            size += sum(rows.nbytes for rows in block.rows)
-            if cached is not None:
-                cached.append(block)
-            if size > self._cache_bytes:
-                cached = None
+        passing = self.new_pass()
+        cache = BlockCache(self._cache_bytes, passing.block)
+        for part in passing.parts():
+            block = cache.put(*part)
             self.read = passing.tally.read
             yield block
         if not passing.tally.rows:
@@ -279,7 +274,7 @@ class RowSource:
                 f"for the filter and a decimation by {self.resolved.decimation}; record longer, or decimate less"
             )
         self._tally, self.read = passing.tally, 1.0
-        self._cached = None if cached is None else tuple(cached)
+        self._cached = cache if cache.is_whole else None
 
     def runs(self, equations: Iterable[int] | None = None, least: float | np.ndarray = MIN_SHARE) -> Iterator[RowRun]:
         """Yield the usable rows of all equations, block by block; see :meth:`block_runs`."""
@@ -355,7 +350,8 @@ def row_source(
         equations: The equations of the model.
         resolved: The preparation.
         label: Name of the recording, for factors and messages.
-        cache_bytes: Rows smaller than this stay in memory after the first pass; others are computed anew at each pass.
+        cache_bytes: Rows smaller than this stay in memory after the first pass, others in a temporary file; 0: they are
+            computed anew at each pass, as where that file has no room.
         gates: Which samples count, by segment, where it is not decided by the preparation's standstill.
         delays: By how much the torque of each equation is late (E,) [s]; None: the preparation's delay for all.
         values: Values x of the columns by name, absent ones 0: every row then has ``-d(W_e x)/dt`` before y, which is

@@ -7,12 +7,14 @@ restarts where ``starts`` is true and needs no other knowledge of blocks, segmen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
+from ..errors import RecordingError
+from ..recording.cache import CachedColumns
 from ..signals import RowWhitener
 from .equations import Equations
 
@@ -50,6 +52,56 @@ class RowBlock:
     qd: np.ndarray
     qdd: np.ndarray
     temperature: np.ndarray | None
+
+
+class BlockCache:
+    """Blocks of rows that a pass has made: in memory if they are few, else their columns in a temporary file.
+
+    Args:
+        most: Bytes that stay in memory; 0: nothing is kept.
+        made: Makes a block of its segment, its first row and its columns (h, k); the same each time.
+
+    Attributes:
+        is_whole: Whether all blocks were kept.
+    """
+
+    def __init__(self, most: int, made: Callable[[int, int, np.ndarray], RowBlock]) -> None:
+        self._most, self._made, self.is_whole = most, made, most > 0
+        self._held: list[tuple[np.ndarray, RowBlock]] = []
+        self._heads: list[tuple[int, int, int]] = []
+        self._size, self._file = 0, None
+
+    def put(self, segment: int, first: int, values: np.ndarray) -> RowBlock:
+        """Return the block of these columns, and keep it after those before."""
+        values = np.ascontiguousarray(values)
+        block = self._made(segment, first, values)
+        if self.is_whole:
+            self._heads.append((segment, first, values.shape[1]))
+            self._held.append((values, block))
+            self._size += values.nbytes
+            if self._size > self._most:
+                self._store()
+        return block
+
+    def _store(self) -> None:
+        self._file = self._file or CachedColumns(len(self._held[0][0]))
+        try:
+            while self._held:
+                self._file.put(self._held.pop(0)[0])
+        except RecordingError:  # no room: the rows can be computed anew
+            self.is_whole, self._held, self._file = False, [], None
+
+    def __iter__(self) -> Iterator[RowBlock]:
+        """Yield the blocks in their order."""
+        if self._file is None:
+            yield from (block for _, block in self._held)
+            return
+        begin = 0
+        for segment, first, count in self._heads:
+            # In memory as they were: sums in another order would differ in the last bits.
+            values = np.ascontiguousarray(self._file.read(begin, begin + count))
+            yield self._made(segment, first, values)
+            begin += count
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
+from threading import Lock
 from weakref import finalize
 
 import numpy as np
@@ -31,7 +32,7 @@ class CachedColumns:
 
     def __init__(self, rows: int) -> None:
         self.rows, self.count = rows, 0
-        self._in_memory = IN_MEMORY
+        self._in_memory, self._place = IN_MEMORY, Lock()  # threads read in turn: the file has one place
         self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # closed when the columns are gone
         finalize(self, self._file.close)
 
@@ -54,8 +55,9 @@ class CachedColumns:
     def read(self, first: int, last: int) -> np.ndarray:
         """Return columns ``first`` to ``last`` (not included) (rows, k), those that there are."""
         last = min(last, self.count)
-        self._file.seek(8 * self.rows * first)
-        numbers = np.frombuffer(self._file.read(8 * self.rows * max(0, last - first)))
+        with self._place:
+            self._file.seek(8 * self.rows * first)
+            numbers = np.frombuffer(self._file.read(8 * self.rows * max(0, last - first)))
         return numbers.reshape(-1, self.rows).T
 
     def blocks(self, first: int, last: int, size: int = 8192) -> Iterator[np.ndarray]:
