@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import resource
 
 import numpy as np
 import pytest
@@ -51,6 +52,26 @@ def test_a_file_that_cannot_grow_is_said_in_a_line_and_none_is_left_open(monkeyp
     del columns
     gc.collect()
     assert file.closed
+
+
+def test_a_disk_that_fills_up_is_said_as_numbers_are_put_and_what_was_there_stays(monkeypatch):
+    monkeypatch.setattr(cache, "IN_MEMORY", 1000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    columns = cached_columns(3, [NUMBERS])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (NUMBERS.nbytes + 12, limits[1]))  # room for half a column
+    try:
+        with pytest.raises(RecordingError, match="cannot keep 0 MB in a temporary file: File too large; make room"):
+            columns.put(NUMBERS[:, :1])
+        np.testing.assert_array_equal(columns.read(0, 2000), NUMBERS)
+        again = cached_columns(3, [NUMBERS])
+        with pytest.raises(RecordingError):
+            again.put(NUMBERS[:, :1])
+        del again
+        gc.collect()  # closes its file, which has nothing left to write
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    columns.put(NUMBERS[:, :2])
+    np.testing.assert_array_equal(columns.read(1000, 2000), NUMBERS[:, :2])
 
 
 @pytest.mark.large

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
 from threading import Lock
@@ -33,7 +32,8 @@ class CachedColumns:
     def __init__(self, rows: int) -> None:
         self.rows, self.count = rows, 0
         self._in_memory, self._place = IN_MEMORY, Lock()  # threads read in turn: the file has one place
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # closed when the columns are gone
+        # Closed when the columns are gone; no buffer, whose end would fail in a later read where the disk is full.
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY, buffering=0)  # noqa: SIM115
         finalize(self, self._file.close)
 
     def put(self, columns: np.ndarray) -> None:
@@ -43,8 +43,10 @@ class CachedColumns:
             RecordingError: If the temporary file cannot hold them.
         """
         try:
-            self._file.seek(0, os.SEEK_END)
-            self._file.write(np.ascontiguousarray(columns.T).data)
+            self._file.seek(8 * self.rows * self.count)
+            left = np.ascontiguousarray(columns.T, dtype=np.float64).reshape(-1).view(np.uint8).data
+            while left:
+                left = left[self._file.write(left) :]
         except OSError as error:
             raise RecordingError(
                 f"cannot keep {8e-6 * self.rows * (self.count + columns.shape[1]):.0f} MB in a temporary file: "
@@ -70,7 +72,6 @@ class CachedColumns:
         size = 8 * self.rows * self.count
         if size <= self._in_memory:
             return self.read(0, self.count)
-        self._file.flush()
         mapped = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
         return np.frombuffer(mapped).reshape(self.count, self.rows).T
 

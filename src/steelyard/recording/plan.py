@@ -122,7 +122,7 @@ class ReadingPlan:
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """Names of the rows."""
+        """Names of the joints, in the order of the recording's rows."""
         return self.robot.joint_names
 
 
