@@ -31,7 +31,8 @@ class FrictionConstants:
         ripple: Orders of torque ripple ``R1m`` to ``R4m``: periods in a turn.
         ripple_of: Whose turn: that of the ``motor``, by the gear ratio, or of the ``joint``.
         inertias: Inertial parameters of links and drives by standard name, for effects in proportion to their torques;
-            empty: those of the robot file. Those of a payload, ``XXL`` to ``ML``, count in rows with it.
+            empty: those of the robot file. Those of a payload, ``XXL`` to ``ML``, count in rows with it; ``gx``, ``gy``
+            and ``gz`` [m/s^2] are the tilt about which that of the base is estimated.
 
     Example:
         >>> from steelyard.effects import FrictionConstants

@@ -25,7 +25,16 @@ from ..recording.gains import ASSUMED_SIGMA
 from ..robot import AnyRobot, Robot, load_robot
 from ..verdict import Reason
 from .gains_result import KNOWN, WEAK, FrictionModel, GainsEvidence, GainsFound, KnownLoad, judge_gains, known_load
-from .inputs import Labelled, arm_of, labels_of, measured_side, settings_of, sources_of, without_locked
+from .inputs import (
+    Labelled,
+    arm_of,
+    inertial_names,
+    labels_of,
+    measured_side,
+    settings_of,
+    sources_of,
+    without_locked,
+)
 from .payload_body import COLUMNS, reach_of
 from .settings import Settings, refuse_nonlinear
 
@@ -207,8 +216,7 @@ def _without_load(model: Model) -> Model | None:
 
 def _with_load(model: Model, fit: ScaleFit) -> Model:
     """Return the model with the inertias of arm and payload that a fit found: the load of its gears."""
-    inertial = {one.name for one in model.parameters if one.effect in ("inertia", "Ia", "payload")}
-    pairs = zip(fit.columns, fit.values.tolist(), strict=True)
+    inertial, pairs = inertial_names(model), zip(fit.columns, fit.values.tolist(), strict=True)
     return model.with_inertias({name: value for name, value in pairs if name in inertial})
 
 

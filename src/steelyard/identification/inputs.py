@@ -324,9 +324,19 @@ def weighted_fit(
 
 
 def inertias_of(model: Model, estimate: Estimate) -> dict[str, float]:
-    """Return the inertial parameters of an estimate by name, a payload's too: those of base columns, others are 0."""
-    inertial = {
-        one.name for one in model.parameters if one.effect in ("inertia", "Ia", "payload") or one.symbol == "Iac"
-    }
+    """Return what effects in proportion to torques of the links are computed from: inertial parameters and tilt.
+
+    A payload's are among them. Values are those of base columns, others are 0.
+    """
+    inertial = inertial_names(model)
     named = zip(estimate.columns, estimate.values, strict=True)
     return {name: float(value) for name, value in named if name in inertial}
+
+
+def inertial_names(model: Model) -> set[str]:
+    """Return the names of inertial parameters of arm, drives and payload, and of the components of a tilt."""
+    return {
+        one.name
+        for one in model.parameters
+        if one.effect in ("inertia", "Ia", "payload") or one.symbol == "Iac" or one.name in ("gx", "gy", "gz")
+    }

@@ -213,8 +213,7 @@ class Model:
         zeros = {name: 0.0 for name in self.robot.values if name.rstrip("0123456789") in absorbed}
         apart = {one.name for one in self.parameters if one.effect in ("payload", *SETUP_ERRORS)}
         own = {name: value for name, value in values.items() if name not in apart and not name.endswith("L")}
-        x, y, z = (g + values.get(f"g{axis}", 0.0) for g, axis in zip(self.robot.gravity, "xyz", strict=True))
-        tilted = self.robot.with_gravity((x, y, z)) if "tilt" in self.effects else self.robot
+        tilted = self.robot.tilted(values) if "tilt" in self.effects else self.robot
         return tilted.with_parameters({**zeros, **own})
 
     @property

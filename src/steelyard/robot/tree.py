@@ -196,6 +196,22 @@ class Robot:
         same = self.up is not None and turned.up is not None and float(self.up @ turned.up) > SAME_DIRECTION
         return turned if same else replace(turned, floor=None)
 
+    def tilted(self, across: Mapping[str, float]) -> Robot:
+        """Return the same arm on a tilted base: under gravity of the same size in another direction.
+
+        Args:
+            across: What is added to the components across the axis that gravity is nearest to, ``gx``, ``gy`` or ``gz``
+                [m/s^2]; other names are ignored.
+        """
+        size, main = float(np.linalg.norm(self.gravity)), int(np.argmax(np.abs(self.gravity)))
+        turned = np.array([part + across.get(f"g{axis}", 0.0) for part, axis in zip(self.gravity, "xyz", strict=True)])
+        turned[main] = 0.0
+        turned[main] = np.copysign(np.sqrt(max(size**2 - turned @ turned, 0.0)), self.gravity[main])
+        if size == 0 or np.array_equal(turned, self.gravity):
+            return self
+        x, y, z = (turned * size / float(np.linalg.norm(turned))).tolist()
+        return self.with_gravity((x, y, z))
+
     def with_locked(self, positions: Mapping[str, float]) -> Robot:
         """Return the same arm with joints held at given positions; they no longer count as moving.
 

@@ -1,7 +1,7 @@
 """Errors of an arm's set-up: a tilted base, torque sensors of a wrong gain, joints whose zero is elsewhere.
 
-Each multiplies the inertial parameters, so that it is not linear beside them. Its columns are derivatives at known
-inertial parameters: with those of the fit before, a few fits converge.
+Each multiplies the inertial parameters, so that it is not linear beside them. Its columns are torques of known inertial
+parameters: with those of the fit before, and the tilt that it found, a few fits converge.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ LEVEL = 1e-6
 def tilt(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return the change of the torques with the two components of gravity along the axes it is farthest from.
 
+    Gravity is turned, not lengthened: what a known tilt takes from its main component is spread over both columns, in
+    proportion to that tilt, so that their sum is the whole change where the tilt that is found is the known one.
+
     First moments of a link that only turns about gravity have no torque while the base is level, so that no fit knows
     them; tilted, they have one in proportion to cosine and sine of that joint. It is estimated apart: with guessed
     moments in its place gx and gy would be biased.
@@ -30,7 +33,11 @@ def tilt(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     changes = ca.jacobian(link_torques(effect, robot, motion, gravity), gravity)
     main = max(range(3), key=lambda axis: abs(robot.gravity[axis]))
     across = [axis for axis in range(3) if axis != main]
-    columns = ca.substitute(changes[:, across], gravity, ca.SX(ca.DM(robot.gravity)))
+    known = np.array([motion.friction.inertias.get(f"g{'xyz'[axis]}", 0.0) for axis in across])
+    lost = robot.tilted(motion.friction.inertias).gravity[main] - robot.gravity[main]
+    slopes = lost * known / max(float(known @ known), 1e-300)
+    turned = changes[:, across] + changes[:, main] @ ca.DM(slopes).T
+    columns = ca.substitute(turned, gravity, ca.SX(ca.DM(robot.gravity)))
     parameters = tuple(
         Parameter(f"g{'xyz'[axis]}", f"g{'xyz'[axis]}", "m/s^2", 0, "", robot.root, effect.name, effect.side)
         for axis in across
