@@ -27,7 +27,7 @@ from steelyard.identification.folds import Folds, left_out_errors, solution
 from steelyard.identification.selection import SelectionStep, _with_candidates, select_effects
 from steelyard.model import build_model
 from steelyard.motion import fourier
-from steelyard.observe import resolve_preparation
+from steelyard.observe import equations_of, resolve_preparation
 from steelyard.recording import read_recordings
 from steelyard.robot import load_robot
 from steelyard.robot.balancers import Balancer, Formula
@@ -181,14 +181,14 @@ def blocks_of(counts) -> Any:
 )
 def test_unknown_gains_are_candidates_of_an_arm_without_payload(payload, known, has_gain):
     model = build_model(arm(), payload=payload)
-    assert ("gain" in _with_candidates(model, arm().parameters, known, "gls").effects) == has_gain
+    assert ("gain" in _with_candidates(equations_of(model), arm().parameters, known, "gls").effects) == has_gain
 
 
 @pytest.mark.parametrize(
     ("method", "memory", "load"), [("gls", True, True), ("ml", False, True), ("ekf", False, False)]
 )
 def test_effects_that_a_method_cannot_hold_are_not_tried_for_it(method, memory, load):
-    effects = _with_candidates(build_model(arm()), arm().parameters, True, method).effects
+    effects = _with_candidates(equations_of(build_model(arm())), arm().parameters, True, method).effects
     assert ("Fd3m" in effects, "Fgm" in effects, "tilt" in effects, "Fvvm" in effects) == (memory, load, load, True)
 
 

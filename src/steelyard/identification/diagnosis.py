@@ -21,14 +21,15 @@ from ..robot import AnyRobot, load_robot
 from ..text import short_repr
 from ..verdict import Reason, Verdict, verdict_of
 from .findings import LogFinding, log_findings
-from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit
+from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit, tested_set_up
+from .gravity_fits import better_mounting
 from .hypotheses import likely_cause
 from .inputs import Inputs, labels_of, model_of, settings_of, sources_of, without_locked
 from .log_faults import LogFault
-from .mounting import LARGE_TILT, REMOVED, better_mounting, mounting_reason, turned_gravity
+from .mounting import LARGE_TILT, angle_between
+from .payload_body import FileScale, scales_by_joint
 from .result import Identification
 from .settings import Settings
-from .setup_faults import FileScale, scales_by_joint
 
 SMALL_RESIDUAL = 0.1
 """Relative residual below which nothing gross is looked for, unless parameters are impossible."""
@@ -104,9 +105,12 @@ def diagnose(
     found = [*_gross(fit)]
     # A tilted base may look like another gain of a joint that gravity does not pull at else.
     if not any(one.severity == "bad" and one.code != "gain_changed" for one in found):
+        stage("testing base, zeros and gains")
+        errors, turned = tested_set_up(fit)
+        found += errors
         for name, test in FINE_TESTS.items():
             stage(name)
-            found += test(fit)
+            found += test(turned)
         found = _without_feigned(found)
         if any(one.code in ("torque_gain", "torque_unit") and _is_far(one.value) for one in found):
             # Exchanged or reversed columns may bend one joint's torques into a multiple of what the others imply.
@@ -146,8 +150,8 @@ def _sigmas(delay: Diagnosed) -> float:
 def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield faults with which a fit is pointless."""
     equations, observations = fit.equations, fit.observations
-    scales = scales_by_joint(equations, observations)
-    mounting = better_mounting(equations, fit.short, fit.resolved, fit.settings.threads)
+    scales = scales_by_joint(equations, observations, fit.undeclared_load)
+    mounting = fit.gravity_fits.best()
     # Gravity that pulls otherwise makes all torques unlike those of the file too; a unit makes no mounting better.
     common = None if mounting else _common_scale([one for one in scales if one.explained >= NOTICED])
     if common is not None:
@@ -171,11 +175,10 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     if cause is not None and (mounting is None or cause.misfit < mounting.residual):
         yield _log_fault(cause)
     elif mounting is not None:
-        removed = mounting.direction == REMOVED
-        gravity = {} if removed else {"identify.gravity": list(mounting.gravity)}
+        gravity = {} if mounting.is_removed else {"identify.gravity": list(mounting.gravity)}
         yield Diagnosed(
-            "gravity_removed" if removed else "mounting", "bad", mounting.text, mounting.remedy, value=mounting.ratio,
-            unit="1", fix=gravity,
+            "gravity_removed" if mounting.is_removed else "mounting", "bad", mounting.text, mounting.remedy,
+            value=mounting.ratio, unit="1", fix=gravity,
         )  # fmt: skip
     else:
         yield from (_wrong_unit(one.joint, one.kind, one.ratio, fit.model) for one in scaled)
@@ -283,7 +286,7 @@ def with_causes(found: Identification, inputs: Inputs, stage: Stage) -> Verdict:
         # Many parameters may bend round gravity torques that are not as assumed: prediction alone does not show it.
         stage("checking the mounting")
         mounting = better_mounting(found.equations, inputs.training, found.resolved, found.settings.threads)
-        causes += [] if mounting is None else [mounting_reason(mounting)]
+        causes += [] if mounting is None else [mounting.reason]
     return verdict_of(verdict.criteria, [*causes, *_cautions(verdict)]) if causes else verdict
 
 
@@ -304,7 +307,7 @@ def _explained(found: Identification, inputs: Inputs) -> Verdict:
         if cause is not None and (mounting is None or cause.misfit < mounting.residual):
             causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
         elif mounting is not None:
-            causes = [mounting_reason(mounting)]
+            causes = [mounting.reason]
     return verdict_of(found.verdict.criteria, [*causes, *_cautions(found.verdict)])
 
 
@@ -316,8 +319,9 @@ def _cautions(verdict: Verdict) -> list[Reason]:
 
 def _may_be_mounted_otherwise(found: Identification) -> bool:
     """Return whether gravity may not be as assumed: a large tilt, or residuals slow or dependent on a position."""
-    estimate, gravity = found.fit.estimate, found.equations.model.robot.gravity
-    if turned_gravity(gravity, dict(zip(estimate.columns, estimate.values, strict=True)))[0] > LARGE_TILT:
+    estimate, robot = found.fit.estimate, found.equations.model.robot
+    turned = robot.tilted(dict(zip(estimate.columns, estimate.values.tolist(), strict=True)))
+    if angle_between(robot.gravity, turned.gravity) > LARGE_TILT:
         return True
     least = found.settings.thresholds.pattern / 100
     return any(

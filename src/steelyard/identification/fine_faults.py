@@ -6,7 +6,7 @@ Each test yields findings with a value, its 95 % interval, a remedy, and the key
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
 from typing import Any
@@ -27,12 +27,12 @@ from ..observe import (
     resolve_preparation,
 )
 from ..recording.record import Severity
-from ..robot import Robot
-from ..verdict import Reason, first_named
+from ..verdict import first_named
 from .bias_reasons import common_remedy
-from .inputs import Labelled, check_motion, sources_of
-from .mounting import turned_gravity
-from .payload_body import payload_beyond_file
+from .gravity_fits import GravityFits
+from .inputs import Labelled, check_motion, shows_moments, sources_of
+from .mounting import Tilt, tilt_of
+from .payload_body import LoadBeyondFile, load_beyond_file, mass_of
 from .payload_gains import gains_used
 from .settings import Settings
 from .setup_faults import BLOCKS, SetupError, friction_changes, setup_errors
@@ -46,17 +46,11 @@ NO_TORQUE_NOISE = 1e-3
 """Torques with less noise than this part of their size, from sample to sample, have none."""
 LEAST_DELAY = 0.001
 """Shorter delays are not worth a sentence [s]."""
-LEAST_PAYLOAD = 0.05
-"""Lighter loads than this part of the robot file's arm may be cables."""
-MOST_PAYLOAD = 1.0
-"""Nothing that an arm carries is heavier than this part of it."""
 WEAK = 100.0
 """Relative sigma from which the motion does not show a parameter [%]."""
 PAYLOAD_MASS = "ML"
 WRONG_SCALE = 2.5
 """A torque that is by this factor larger or smaller than expected is in another unit."""
-LARGE = {"torque_gain": 0.2, "torque_unit": 0.2, "joint_zero": 0.05}
-"""Errors of the set-up beyond which a result is fair at best: relative gain, [rad or m]."""
 NO_NOISE = 1e-8
 """Positions with less noise than this were commanded, or computed [rad or m]."""
 
@@ -117,6 +111,22 @@ class PlainFit:
         cutoff = settings.evaluation_cutoff
         self.fitted = combined([evaluate(one, self.estimate, self.noise, cutoff) for one in self.sources])
         self.residual = self.fitted.relative_percent / 100
+
+    def under(self, gravity: Sequence[float]) -> PlainFit:
+        """Return the fit of the same recordings under another gravity."""
+        x, y, z = gravity
+        turned = replace(self.model, robot=self.model.robot.with_gravity((x, y, z)))
+        return PlainFit(turned, self.whole, self.settings, self.dead)
+
+    @cached_property
+    def gravity_fits(self) -> GravityFits:
+        """Fits with gravity as it may be."""
+        return GravityFits(self.equations, self.short, self.resolved, self.settings.threads)
+
+    @cached_property
+    def undeclared_load(self) -> LoadBeyondFile | None:
+        """A load that the robot file does not have, if it is certain and one that an arm can carry."""
+        return load_beyond_file(self.equations, self.estimate, self.model.robot)
 
     @property
     def typical_residual(self) -> float:
@@ -215,9 +225,9 @@ def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
         return  # they show the set-up of the controller's model, and what its torques leave out
     # Gains of currents that nobody knows differ by design: steelyard gains finds them.
     known = all(one.is_known for one in gains_used(fit.sources))
-    found = setup_errors(fit.model, fit.short, fit.resolved, fit.plain, fit.settings, without=fit.dead, gains=known)
+    found = setup_errors(fit.equations, fit.short, fit.resolved, fit.plain, fit.settings, gains=known)
     for one in found[0]:
-        yield {"tilt": _tilt, "zero": _zero, "gain": _gain}[one.effect](fit, one)
+        yield {"tilt": _tilt_error, "zero": _zero, "gain": _gain}[one.effect](fit, one)
     if found[1]:
         yield Diagnosed(
             "unseen_zeros", "info", f"these torques cannot confirm the zeros of {first_named(found[1])}: errors of 45 "
@@ -225,32 +235,31 @@ def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
         )  # fmt: skip
 
 
-def set_up_reasons(fit: PlainFit) -> list[Reason]:
-    """Return errors of the set-up as reasons of a verdict, with the words of a check; large ones lower it.
+def tested_set_up(fit: PlainFit) -> tuple[list[Diagnosed], PlainFit]:
+    """Return errors of the set-up, and the fit under the gravity of the tilt among them: delays and loads show there.
 
-    A tilted base is left out: it is one of the effects that identification chooses by itself.
+    Where torques do not tell first moments from springs, the tilt is the gravity that fits best, found before the rest.
     """
     found = []
-    for one in set_up_errors(fit):
-        if one.code == "tilt" or one.value is None:
-            continue
-        size = abs(one.value) if one.code == "joint_zero" else abs(one.value - 1)
-        grade = "fair" if size > LARGE[one.code] else None
-        found.append(Reason(one.text, one.remedy, "set-up", grade, "plausible"))
-    return found
+    if not shows_moments(fit.equations) and fit.computed_to is None:
+        tilt = fit.gravity_fits.tilt()
+        if tilt is not None:
+            found, fit = [_tilt(tilt)], fit.under(tilt.gravity)
+    found += set_up_errors(fit)
+    turned = [one.fix["identify.gravity"] for one in found if one.code == "tilt"]
+    return found, fit.under(turned[-1]) if turned else fit
 
 
-def _tilt(fit: PlainFit, one: SetupError) -> Diagnosed:
-    gravity = fit.model.robot.gravity
-    angle, turned = turned_gravity(gravity, dict(zip(one.names, one.values, strict=True)))
-    across, size = np.linalg.norm(one.values), np.linalg.norm(gravity)
-    half = float(np.degrees(np.linalg.norm(np.array(one.values) * one.half_width) / across / size))
-    vector = [float(f"{value:.4g}") for value in turned]
-    flag = ",".join(f"{value:g}" for value in vector)
+def _tilt_error(fit: PlainFit, one: SetupError) -> Diagnosed:
+    return _tilt(tilt_of(fit.model.robot, one.names, one.values, one.half_width))
+
+
+def _tilt(found: Tilt) -> Diagnosed:
+    angle, half = found.angle, found.half_width
     return Diagnosed(
-        "tilt", "warning", f"the base is tilted by {angle:.2g} +- {half:.1g} degrees against what the model says",
-        f"measure the mounting; or identify with --gravity {flag} (or the effect tilt)", value=angle,
-        interval=(angle - half, angle + half), unit="deg", fix={"identify.gravity": vector},
+        "tilt", "warning", found.text, found.remedy, value=angle,
+        interval=(angle - half, angle + half), unit="deg",
+        fix={"identify.gravity": [float(f"{part:.4g}") for part in found.gravity]},
     )  # fmt: skip
 
 
@@ -284,10 +293,9 @@ def _gain(fit: PlainFit, one: SetupError) -> Diagnosed:
 def loads(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield a load that nobody declared, or one that was declared and is not there."""
     if fit.model.payload == "none":
-        body = payload_beyond_file(fit.equations, fit.estimate, fit.model.robot)
-        total = _total_mass(fit.model.robot)
-        if body is not None and max(4 * body[1], LEAST_PAYLOAD * total) < body[0] < MOST_PAYLOAD * total:
-            mass, sigma = body
+        load = fit.undeclared_load
+        if load is not None:
+            mass, sigma = load.mass, load.sigma
             yield Diagnosed(
                 "undeclared_payload", "warning",
                 f"the arm carries {mass:.2g} +- {1.96 * sigma:.1g} kg more at its end than the robot file has: a "
@@ -308,7 +316,7 @@ def loads(fit: PlainFit) -> Iterator[Diagnosed]:
         return
     k = fit.estimate.columns.index(PAYLOAD_MASS)
     mass, sigma = float(fit.estimate.values[k]), float(fit.estimate.sigma[k])
-    total = _total_mass(fit.model.robot)
+    total = mass_of(fit.model.robot) or 0.0
     if mass < 3 * sigma or mass < 0.002 * total:
         yield Diagnosed(
             "payload_missing", "bad",
@@ -354,12 +362,11 @@ def weak_parameters(fit: PlainFit) -> Iterator[Diagnosed]:
 FINE_TESTS: dict[str, Callable[[PlainFit], Iterator[Diagnosed]]] = {
     "looking for computed signals": computed_signals,
     "looking for delays": late_torques,
-    "testing base, zeros and gains": set_up_errors,
     "testing payloads": loads,
     "testing friction": changing_friction,
     "looking for what the motion shows": weak_parameters,
 }
-"""Tests by the name of their stage."""
+"""Tests under the gravity that ``tested_set_up`` found, by the name of their stage."""
 
 
 def _torque_noise(fit: PlainFit) -> float:
@@ -380,11 +387,6 @@ def _noise_of(q: np.ndarray) -> np.ndarray:
         return np.full(len(q), np.inf)
     differences = np.abs(np.diff(q, n=order, axis=1))
     return np.median(differences, axis=1) / (0.6745 * np.sqrt(comb(2 * order, order)))
-
-
-def _total_mass(robot: Robot) -> float:
-    """Return the mass of the robot file's links [kg]."""
-    return sum(value for name, value in robot.parameters.items() if name.startswith("M") and name[1:].isdigit())
 
 
 def _late(delay: float) -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType, NoneType
 
 import numpy as np
 
-from ..effects import EFFECTS, FrictionConstants
+from ..effects import EFFECTS, SETUP_ERRORS, FrictionConstants
 from ..errors import EstimateError, require_type
 from ..estimate import Estimate, robust_fit, stacked_system, weighted, with_correlated_noise
 from ..model import Model, build_model
@@ -225,6 +225,35 @@ def sources_of(recordings: Sequence[Labelled], equations: Equations, resolved: R
     return [row_source(recording, equations, resolved, label) for label, recording in recordings]
 
 
+MASSIVE = ("inertia", "payload")
+"""Effects with torques of gravity."""
+
+
+def feels_gravity(model: Model) -> bool:
+    """Return whether masses have torques at rest."""
+    return bool((_at_rest(model) & _is_massive(model)).any())
+
+
+def shows_moments(equations: Equations) -> bool:
+    """Return whether torques of gravity are told from others at rest, which springs of a level arm may look like."""
+    model, base = equations.model, equations.base
+    massive = _is_massive(model)
+    others = ~massive & np.array([one.effect not in SETUP_ERRORS for one in model.parameters])
+    with_masses = base.regrouping[massive[list(base.base_columns)]].any(axis=0)
+    return not (_at_rest(model) & others & with_masses).any()
+
+
+def _at_rest(model: Model) -> np.ndarray:
+    """Return which parameters have torques at rest."""
+    inputs = [np.zeros(one.shape) for one in model.inputs]
+    inputs[0] += 0.7 * np.arange(1, len(inputs[0]) + 1)[:, None]  # no special posture
+    return np.any(np.asarray(model.regressor(*inputs)), axis=0)
+
+
+def _is_massive(model: Model) -> np.ndarray:
+    return np.array([one.effect in MASSIVE for one in model.parameters])
+
+
 PASSES = 3
 """Fits with effects in proportion to the links' torques, each with the inertias of the fit before: they converge."""
 
@@ -253,7 +282,8 @@ def with_found_inertias(
             links beside many effects are no arm's. Not the first, whose model lacks effects. None: data alone count.
 
     Raises:
-        EstimateError: If the model has such an effect and no inertias, or the payload cannot be told from the arm.
+        EstimateError: If the model has such an effect and no inertias, or the payload cannot be told from the arm, or
+            moments not from springs.
     """
     dependent, given = model.dependent_effects, model.friction.inertias
     if not dependent or (given and (model.payload != "paired" or not given.keys().isdisjoint(PAYLOAD_NAMES))):
@@ -264,6 +294,11 @@ def with_found_inertias(
         raise EstimateError(
             f"effect '{dependent[0]}' ({EFFECTS[dependent[0]].summary}) is in proportion to torques of the links, "
             "which are not in the model; add inertia to --effects"
+        )
+    if "tilt" in dependent and not shows_moments(equations_of(model, without=without)):
+        raise EstimateError(
+            "effect 'tilt' turns first moments, which these torques do not tell from the springs of the arm; leave it "
+            "away, and give gravity as it is in the frame of the base with --gravity"
         )
     others = tuple(effect for effect in model.effects if effect not in dependent)
     found = model if given else replace(model, effects=others)

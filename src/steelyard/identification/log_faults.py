@@ -1,7 +1,8 @@
 """Faults of a log's columns, and its rows with each of them corrected: signs, exchanged columns, joint order.
 
 Reversed torques need the factors only, exchanged ones the factors of every equation with every torque (as many passes
-as joints); positions need a pass for each change.
+as joints); positions need a pass for each change. Torques from which gravity was taken out, as some drivers do, would
+spoil a fit: they are told before it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SteelyardError
+from ..errors import EstimateError, ObservationError, SteelyardError
 from ..estimate import LEAST_FREEDOM
-from ..observe import Equations, Observations, ResolvedPreparation, busiest_part, merge_observations, reduce_rows
+from ..observe import (
+    Equations,
+    Observations,
+    ResolvedPreparation,
+    RowBlock,
+    RowSource,
+    busiest_part,
+    merge_observations,
+    reduce_rows,
+)
 from ..recording import Recording
-from .inputs import Labelled, sources_of
+from .gravity_fits import WELL, GravityFits, relative_residual
+from .inputs import MASSIVE, Labelled, feels_gravity, shows_moments, sources_of
+
+FIRST_LOOK, LEAST_ROWS, WHOLE, SHOWN = 4_000, 200, 0.999, 0.9
+"""A first look takes so many samples of each recording, and so many decimated ones at least, of which such a part was
+moving: where residuals with gravity are less than this part of those without, it is in the torques."""
 
 _BLOCKS = 1
 # Rows of the part on which changes are tried first, in multiples of those that an estimate of the noise needs.
@@ -249,3 +264,80 @@ def _exchanged(joints: Sequence[str], pair: tuple[str, str]) -> list[str]:
 
 def _exchange(what: str) -> str:
     return f"exchange these columns of {what} in the set-up (columns = ..., or joints = ... in the order of the log)"
+
+
+def refuse_removed_gravity(
+    equations: Equations, training: Sequence[Labelled], resolved: ResolvedPreparation, threads: int = 1
+) -> None:
+    """Refuse torques from which gravity was taken out, unless the model has none.
+
+    Args:
+        equations: Equations of the plain model.
+        training: The recordings.
+        resolved: Their preparation.
+        threads: Threads that share the reduction.
+
+    Raises:
+        EstimateError: With the words of ``steelyard check``.
+    """
+    model = equations.model
+    if "inertia" not in model.effects or model.measured == "difference" or not any(model.robot.gravity):
+        return
+    if not feels_gravity(model) or (shows_moments(equations) and _gravity_shows(equations, training, resolved)):
+        return
+    fits = GravityFits(equations, training, resolved, threads)
+    # The other directions are tried only where none at all fits better than the model's.
+    found = fits.best() if fits.removed() else None
+    if found is not None and found.is_removed and found.residual <= WELL:
+        raise EstimateError(f"{found.text}; {found.remedy}")
+
+
+def _gravity_shows(equations: Equations, training: Sequence[Labelled], resolved: ResolvedPreparation) -> bool:
+    """Return whether a short part of each recording has gravity in it beyond doubt; no second model is compiled.
+
+    What the regressor has at rest is gravity's: without it the rows are those of a weightless arm.
+    """
+    samples = max(FIRST_LOOK, LEAST_ROWS * resolved.decimation)
+    sources = sources_of([(label, busiest_part(one, samples)) for label, one in training], equations, resolved)
+    try:
+        for source in sources:
+            list(source)  # read once: both share the rows
+        with_it, without = (
+            relative_residual(reduce_rows(rows, blocks=1), equations.names)
+            for rows in (
+                [one.adjusted(_AtDecimatedMotion(one, gravity=gravity)) for one in sources] for gravity in (True, False)
+            )
+        )
+        return with_it < SHOWN * without
+    except (EstimateError, ObservationError):
+        return False  # too few rows in this part
+
+
+class _AtDecimatedMotion:
+    """Evaluates the columns of masses at the decimated motion, with gravity or without: an adjustment of rows.
+
+    Decimated gravity less gravity at decimated positions would be no zero. Rows of which a part was near standstill are
+    left out: they are not of the decimated positions.
+    """
+
+    def __init__(self, source: RowSource, *, gravity: bool) -> None:
+        self._compiled, self._gravity = source.equations.compiled(source.loaded), gravity
+        self._inputs = [one.shape[0] for one in source.equations.inputs.values()]
+        effects = {one.name: one.effect for one in source.equations.model.parameters}
+        columns = self._compiled.columns
+        self._massive = [np.array([effects[name] in MASSIVE for name in of_one]) for of_one in columns]
+
+    def __call__(self, block: RowBlock) -> RowBlock:
+        """Return the rows at the decimated motion."""
+        massive, rows = self._massive, [values.copy() for values in block.rows]
+        moving, at_rest = self._values(block.q, block.qd, block.qdd), self._values(block.q)
+        for e, places in enumerate(self._compiled.places):
+            values = moving[e] if self._gravity else moving[e] - at_rest[e]
+            rows[e][:, places[massive[e]]] = values[massive[e]].T
+        return replace(block, rows=tuple(rows), share=np.where(block.share > WHOLE, block.share, 0.0))
+
+    def _values(self, *motion: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the columns at a motion; what else they depend on, which masses do not, is zero."""
+        given = [np.ascontiguousarray(values) for values in motion]
+        samples = given[0].shape[1]
+        return self._compiled.function(*given, *(np.zeros((rows, samples)) for rows in self._inputs[len(given) :]))

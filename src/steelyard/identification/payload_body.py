@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..estimate import Estimate
 from ..model.terms import PAYLOAD_NAMES
-from ..observe import Equations
+from ..observe import Equations, Observations
 from ..robot import Robot, moved_parameters, pseudo_inertia, transform_from_placement
 from ..text import short_repr
 from ..verdict import VerdictRow, limits_below, row_below, row_not_judged
@@ -238,16 +239,37 @@ FILE_DEVIATION = 0.2
 """Relative deviation of a right robot file's links."""
 
 
-def payload_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) -> tuple[float, float] | None:
-    """Return mass and sigma of a body at the end of the arm that the robot file does not have; None if it has no links.
+LEAST_LOAD, MOST_LOAD = 0.05, 1.0
+"""Parts of the robot file's arm: lighter loads may be cables, and nothing that an arm carries is heavier."""
+CERTAIN_LOAD = 4.0
+"""Standard deviations of a load from none."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadBeyondFile:
+    """A body at the end of the arm that the robot file does not have.
+
+    Attributes:
+        mass: Its mass [kg].
+        sigma: Standard deviation of that.
+        base: What it adds to base parameters by name.
+    """
+
+    mass: float
+    sigma: float
+    base: Mapping[str, float]
+
+
+def load_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) -> LoadBeyondFile | None:
+    """Return a body at the end of the arm that the robot file does not have; None if no load is certain.
 
     Args:
         equations: Model and base parameters.
         estimate: Estimate of them all, with its covariance.
         robot: The robot whose link inertias are known to about a fifth.
     """
-    model = equations.model
-    if "inertias" not in robot.carries or "inertia" not in model.effects or model.payload != "none":
+    model, arm = equations.model, mass_of(robot)
+    if arm is None or "inertias" not in robot.carries or "inertia" not in model.effects or model.payload != "none":
         return None
     span = equations.payload_span(estimate.columns)
     if not span[:, -1].any():  # its mass bears on no torque
@@ -265,8 +287,74 @@ def payload_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) 
     inside = sizes > 1e-9 * sizes[0]
     values = (right[inside].T / sizes[inside] @ (left[:, inside].T @ stacked[:, -1])) / scale
     covariance = (right[inside].T / sizes[inside] ** 2) @ right[inside] / np.outer(scale, scale)
-    return float(values[-1]), float(np.sqrt(covariance[-1, -1]))
+    mass, sigma = float(values[-1]), float(np.sqrt(covariance[-1, -1]))
+    if not max(CERTAIN_LOAD * sigma, LEAST_LOAD * arm) < mass < MOST_LOAD * arm:
+        return None
+    added = dict(zip(estimate.columns, (span @ values[-size:]).tolist(), strict=True))
+    return LoadBeyondFile(mass, sigma, added)
 
 
 def _regular(covariance: np.ndarray) -> np.ndarray:
     return covariance + 1e-12 * np.diag(np.diag(covariance))
+
+
+@dataclass(frozen=True)
+class FileScale:
+    """Measured torque of a joint over what the robot file's inertias give along the motion, its friction apart.
+
+    Attributes:
+        joint: The joint.
+        kind: Its torque kind.
+        ratio: That factor.
+        explained: Part of the torque's squares that these inertias explain beyond friction and offsets.
+    """
+
+    joint: str
+    kind: str
+    ratio: float
+    explained: float
+
+
+def scales_by_joint(
+    equations: Equations, observations: Observations, load: LoadBeyondFile | None = None
+) -> tuple[FileScale, ...]:
+    """Return the factor of every joint's torque against the robot file; empty if the file has no inertias.
+
+    Args:
+        equations: Model and base parameters.
+        observations: Factors of the rows.
+        load: What the arm carries beyond the file.
+    """
+    robot, model = equations.model.robot, equations.model
+    if "inertias" not in robot.carries or "inertia" not in model.effects:
+        return ()
+    inertial = {one.name for one in model.parameters if one.effect in ("inertia", "Ia")}
+    file = equations.base_values({name: value for name, value in robot.parameters.items() if name in inertial})
+    for name, value in () if load is None else load.base.items():
+        file[name] = file.get(name, 0.0) + value
+    found = []
+    for kind, joint in equations.kinds_joints:
+        rows = []
+        for factor in observations.factors:
+            if (factor.kind, factor.joint) == (kind, joint):
+                rigid = [k for k, name in enumerate(factor.columns) if name in inertial]
+                other = [k for k, name in enumerate(factor.columns) if name not in inertial]
+                known = factor.triangle[:, rigid] @ [file[factor.columns[k]] for k in rigid]
+                rows.append(np.column_stack([known, factor.triangle[:, other], factor.triangle[:, -1]]))
+        if not rows:
+            continue
+        width = max(part.shape[1] for part in rows)
+        stacked = np.vstack([part for part in rows if part.shape[1] == width])
+        total = float(stacked[:, -1] @ stacked[:, -1])
+        if total > 0:
+            values, squares = _least_squares(stacked)
+            explained = (_least_squares(stacked[:, 1:])[1] - squares) / total
+            found.append(FileScale(joint, kind, float(values[0]), explained))
+    return tuple(found)
+
+
+def _least_squares(rows: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the values of all columns but the last, which they explain, and the squares that are left."""
+    values = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=1e-10)[0]
+    rest = rows[:, -1] - rows[:, :-1] @ values
+    return values, float(rest @ rest)

@@ -47,15 +47,16 @@ from .cutoff import with_cutoff
 from .diagnosis import with_causes
 from .earlier_runs import as_earlier, check_joinable, with_earlier_runs
 from .findings import LogFinding, log_findings, moving_sources, with_findings
-from .fine_faults import PlainFit, set_up_reasons
+from .fine_faults import PlainFit
 from .fitting import ArmFit, column_name, fit_sources
 from .folds import Folds
 from .inputs import Inputs, Labelled, inputs_of, model_of, settings_of, sources_of, with_found_inertias
+from .log_faults import refuse_removed_gravity
+from .mounting import MOUNTING
 from .nonlinear import NonlinearFit, estimate_nonlinear
 from .payload_gains import check_same_gains, payload_and_notes
-from .reasons import cautions_of, judged, notes_of
+from .reasons import cautions_of, judged, notes_of, set_up_reasons
 from .regularisation import drawn_estimate, regularisation_note, regularised_fit, settings_for_chosen
-from .removed_gravity import refuse_removed_gravity
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, load_run
 from .selection import Selection, SelectionStep, select_effects
@@ -207,6 +208,8 @@ def _chosen_model(
         progress = stage("choosing effects")
         model, selection = select_effects(plain, inputs.training, resolved, prior, settings, progress, without=dead)
         settings = settings_for_chosen(settings) if selection.steps else settings
+        if "tilt" in model.effects:  # the estimate tells it
+            set_up = [one for one in set_up if one.criterion != MOUNTING]
         if selection.steps and settings.method in FACTOR_METHODS:
             # Effects in proportion to torques of the links need good ones: free links beside many effects are none.
             drawn = partial(drawn_estimate, plain=selection.plain, prior=prior)

@@ -24,7 +24,9 @@ from ..verdict import Grade, Reason, Verdict, first_named
 from .bias_reasons import bias_reasons
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
 from .findings import balancer_reasons, finding_reasons, unseen_reasons, validation_reasons
+from .fine_faults import Diagnosed, PlainFit, loads, tested_set_up
 from .fitting import ArmFit
+from .mounting import MOUNTING, tilt_reasons
 from .payload_body import COLUMNS, impossible_payload
 from .result import Identification
 from .widened import relative_sigmas, widening_reasons
@@ -63,6 +65,29 @@ class UnseenErrors:
     def text(self) -> str:
         """Both errors, for messages."""
         return f"{self.method:.3g} % on unseen motion, against {self.plain:.3g} % of weighted least squares"
+
+
+LARGE = {"torque_gain": 0.05, "torque_unit": 0.05, "joint_zero": 0.05, "tilt": 1.0}
+"""Errors of the set-up beyond which a result is fair at best: relative gain, [rad or m], [deg]."""
+
+
+def set_up_reasons(fit: PlainFit) -> list[Reason]:
+    """Return errors of the set-up and an undeclared load as reasons of a verdict, with the words of a check."""
+    errors, turned = tested_set_up(fit)
+    told = [*errors, *(one for one in loads(turned) if one.code == "undeclared_payload")]
+    return [
+        Reason(one.text, one.remedy, MOUNTING if one.code == "tilt" else "set-up", _set_up_grade(one), "plausible")
+        for one in told
+        if one.severity != "info"
+    ]
+
+
+def _set_up_grade(one: Diagnosed) -> Grade | None:
+    """Return the best grade beside an error of the set-up; None if it is small, or none of the result."""
+    if one.code not in LARGE or one.value is None:
+        return None
+    size = abs(one.value - 1) if one.code in ("torque_gain", "torque_unit") else abs(one.value)
+    return "fair" if size > LARGE[one.code] else None
 
 
 def method_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors | None) -> list[Reason]:
@@ -166,6 +191,7 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         errors = UnseenErrors(found.unseen_error_of_all.relative_percent, plain_error.relative_percent)
     return [
         *finding_reasons(found.findings),
+        *tilt_reasons(found.equations, found.fit.estimate),
         *_disagreement(found.disagreement),
         *_held_out(found.held_out),
         *_distrusted(found.fit),

@@ -36,7 +36,7 @@ from ..progress import Progress, silent
 from ..robot import Robot
 from ..text import short_repr
 from .folds import Folds, FoldSquares, left_out_errors
-from .inputs import Labelled, inertias_of, sources_of, weighted_fit
+from .inputs import Labelled, inertias_of, shows_moments, sources_of, weighted_fit
 from .payload_gains import gains_used
 from .regularisation import link_rows
 from .settings import Settings
@@ -145,7 +145,7 @@ def select_effects(
     widening = np.median(with_correlated_noise(sources, plain, observations).estimate.widening)
     progress(1, 3)
     are_gains_known = all(one.is_known for one in gains_used(sources))
-    larger = _with_candidates(model, inertias_of(model, plain), are_gains_known, settings.method)
+    larger = _with_candidates(sources[0].equations, inertias_of(model, plain), are_gains_known, settings.method)
     equations, folds = equations_of(larger, without=without), Folds(recordings)
     sources: Sequence[RowSource] = sources_of(recordings, equations, resolved)
     if settings.robust is not None:
@@ -170,12 +170,14 @@ def select_effects(
     return chosen, replace(selection, effects=chosen.chosen_effects)
 
 
-def _with_candidates(model: Model, inertias: Mapping[str, float], are_gains_known: bool, method: str) -> Model:
-    """Return the model with all candidates that the method can hold."""
+def _with_candidates(equations: Equations, inertias: Mapping[str, float], are_gains_known: bool, method: str) -> Model:
+    """Return the model of equations with all candidates that the method can hold."""
+    model = equations.model
     sides = ("m",) if model.measured in ("motor", "difference") else ("l",)
     sides += ("c",) if sides == ("m",) and model.robot.gear_couplings else ()
     wanted = [name for side in sides for one in CANDIDATES if (name := f"{one}{side}") in EFFECTS]
-    setup = ["tilt"] if model.measured != "difference" and any(model.robot.gravity) else []
+    has_gravity = model.measured != "difference" and any(model.robot.gravity)
+    setup = ["tilt"] if has_gravity and shows_moments(equations) else []
     # Stated gains are taken at their word: a payload is found in their units. It has no columns of gains itself.
     is_arm_alone = model.payload == "none" and "inertia" in model.effects
     setup += ["gain"] if not are_gains_known and is_arm_alone else []

@@ -19,7 +19,7 @@ from ..estimate import Estimate
 from ..model import Model, build_model
 from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
 from .folds import Folds, FoldSquares, left_out_errors, solution, trend_of
-from .inputs import Labelled, inertias_of, sources_of
+from .inputs import Labelled, inertial_names, inertias_of, shows_moments, sources_of
 from .regularisation import link_rows
 from .selection import LINK_DEVIATION
 from .settings import Settings
@@ -35,6 +35,8 @@ COMPETING = ("off", "Fvv", "Fg", "Fd2", "Fd4")
 UNSEEN_ZERO = np.pi / 4
 """Zeros are not confirmed where an error of this size would not be certain [rad]."""
 MOST_STEPS = 12
+TILT_PASSES = 2
+"""Further searches with the inertias and the tilt that the one before found."""
 MOST_PASSES, SMALLEST_STEP, LARGEST_STEP = 30, 1e-4, 10.0
 """Of the search for a gain, which multiplies what other columns explain: relative steps."""
 
@@ -63,13 +65,12 @@ class SetupError:
 
 
 def setup_errors(
-    model: Model,
+    equations: Equations,
     recordings: Sequence[Labelled],
     resolved: ResolvedPreparation,
     estimate: Estimate,
     settings: Settings,
     *,
-    without: Collection[tuple[str, str]] = (),
     gains: bool = True,
 ) -> tuple[tuple[SetupError, ...], tuple[str, ...]]:
     """Return errors of the set-up that explain what friction laws do not, and joints whose zeros do not show.
@@ -77,31 +78,51 @@ def setup_errors(
     Errors are in the order in which they joined. A zero does not show if the inertias take up any error of it, as those
     of the last link do, or if its sigma is large.
 
+    Zeros and gains are computed with the inertias of the plain fit. A tilted base spoils these: where there is one, all
+    is found again with the inertias and the tilt that were found beside it.
+
     Args:
-        model: The plain model.
+        equations: Equations of the plain model.
         recordings: The recordings.
         resolved: Their preparation.
         estimate: Weighted least squares of the plain model.
         settings: Threads.
-        without: Equations that are left out.
         gains: Whether gains of single joints are tried.
     """
+    model = equations.model
     if "inertia" not in model.effects or model.measured == "difference" or model.payload != "none":
         return (), ()
-    larger = _with_setup_errors(model, estimate, gains)
-    equations, folds = equations_of(larger, without=without), Folds(recordings)
-    factors = reduce_rows(sources_of(recordings, equations, resolved), blocks=folds.blocks, threads=settings.threads)
-    drifting = [_friction_columns(equations, *one) for one in equations.kinds_joints]
-    squares = FoldSquares(factors, equations, folds, trends=[name for own in drifting for name in own])
-    search = _FaultSearch(model, equations, squares, drifting)
-    joined = search.joined()
+    larger = _with_setup_errors(equations, estimate, gains)
+    search, joined = _searched(equations, larger, recordings, resolved, settings)
+    for _ in range(TILT_PASSES):
+        if ("tilt", 0) in joined:
+            larger = larger.with_inertias(search.inertias(joined))
+            search, joined = _searched(equations, larger, recordings, resolved, settings)
     return tuple(search.errors(joined)), tuple(search.unseen_zeros(joined))
 
 
-def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
+def _searched(
+    plain: Equations,
+    larger: Model,
+    recordings: Sequence[Labelled],
+    resolved: ResolvedPreparation,
+    settings: Settings,
+) -> tuple[_FaultSearch, dict[tuple[str, int], float]]:
+    """Return the search among the faults and laws of a larger model, and what joined."""
+    equations = equations_of(larger, without=[row for row in larger.rows if row not in plain.kinds_joints])
+    sources, folds = sources_of(recordings, equations, resolved), Folds(recordings)
+    factors = reduce_rows(sources, blocks=folds.blocks, threads=settings.threads)
+    drifting = [_friction_columns(equations, *one) for one in equations.kinds_joints]
+    squares = FoldSquares(factors, equations, folds, trends=[name for own in drifting for name in own])
+    search = _FaultSearch(plain.model, equations, squares, drifting)
+    return search, search.joined()
+
+
+def _with_setup_errors(equations: Equations, estimate: Estimate, gains: bool) -> Model:
+    model = equations.model
     side = "l" if model.measured == "joint" else "m"
     added = [*(f"{law}{side}" for law in COMPETING), "zero", *(["gain"] if gains else ())]
-    added += ["tilt"] if any(model.robot.gravity) else []
+    added += ["tilt"] if any(model.robot.gravity) and shows_moments(equations) else []
     friction = replace(model.friction, inertias=MappingProxyType(dict(inertias_of(model, estimate))))
     effects = (*model.chosen_effects, *(name for name in added if name not in model.effects))
     return build_model(model.robot, effects, model.measured, model.payload, model.sign_width, friction)
@@ -120,6 +141,7 @@ class _FaultSearch:
         parameters = {one.name: one for one in equations.model.parameters}
         rigid = {one.name for one in equations.model.parameters if one.effect in ("inertia", "Ia")}
         self._rigid = np.array([name in rigid for name in squares.names])
+        self._inertial = inertial_names(equations.model) & set(squares.names)
         self._plain, self._units = list[int](), dict[tuple[str, int], list[int]]()
         for k, name in enumerate(equations.names):
             one = parameters[name]
@@ -146,6 +168,12 @@ class _FaultSearch:
             joined[best] = share
             current += left.pop(best)
         return joined
+
+    def inertias(self, joined: Iterable[tuple[str, int]]) -> dict[str, float]:
+        """Return inertial parameters and tilt that all recordings show beside what joined."""
+        current = self._columns(joined)
+        found = solution(self._squares.by_fold(self._squares.weights(current)).sum(axis=0), np.array(current))
+        return {name: float(found[self._squares.names.index(name)]) for name in sorted(self._inertial)}
 
     def errors(self, joined: Mapping[tuple[str, int], float]) -> Iterator[SetupError]:
         """Yield the faults that joined, with values and sigmas beside all else that joined."""
@@ -346,55 +374,3 @@ def _changes(
         is_most = all(abs(average - rest) >= abs(one[0] - average) / 2 for one in others)
         if abs(average - rest) > CERTAIN * sigma and abs(change) >= FRICTION_DIFFERS and is_most:
             yield FrictionChange(joint, kind, label, float(change), 2 * sigma / level, False)
-
-
-@dataclass(frozen=True)
-class FileScale:
-    """Measured torque of a joint over what the robot file's inertias give along the motion, its friction apart.
-
-    Attributes:
-        joint: The joint.
-        kind: Its torque kind.
-        ratio: That factor.
-        explained: Part of the torque's squares that these inertias explain beyond friction and offsets.
-    """
-
-    joint: str
-    kind: str
-    ratio: float
-    explained: float
-
-
-def scales_by_joint(equations: Equations, observations: Observations) -> tuple[FileScale, ...]:
-    """Return the factor of every joint's torque against the robot file; empty if the file has no inertias."""
-    robot, model = equations.model.robot, equations.model
-    if "inertias" not in robot.carries or "inertia" not in model.effects:
-        return ()
-    inertial = {one.name for one in model.parameters if one.effect in ("inertia", "Ia")}
-    file = equations.base_values({name: value for name, value in robot.parameters.items() if name in inertial})
-    found = []
-    for kind, joint in equations.kinds_joints:
-        rows = []
-        for factor in observations.factors:
-            if (factor.kind, factor.joint) == (kind, joint):
-                rigid = [k for k, name in enumerate(factor.columns) if name in inertial]
-                other = [k for k, name in enumerate(factor.columns) if name not in inertial]
-                known = factor.triangle[:, rigid] @ [file[factor.columns[k]] for k in rigid]
-                rows.append(np.column_stack([known, factor.triangle[:, other], factor.triangle[:, -1]]))
-        if not rows:
-            continue
-        width = max(part.shape[1] for part in rows)
-        stacked = np.vstack([part for part in rows if part.shape[1] == width])
-        total = float(stacked[:, -1] @ stacked[:, -1])
-        if total > 0:
-            values, squares = _least_squares(stacked)
-            explained = (_least_squares(stacked[:, 1:])[1] - squares) / total
-            found.append(FileScale(joint, kind, float(values[0]), explained))
-    return tuple(found)
-
-
-def _least_squares(rows: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the values of all columns but the last, which they explain, and the squares that are left."""
-    values = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=1e-10)[0]
-    rest = rows[:, -1] - rows[:, :-1] @ values
-    return values, float(rest @ rest)
