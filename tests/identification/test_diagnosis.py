@@ -115,7 +115,7 @@ def test_a_tilt_that_springs_hide_on_a_level_base_is_found_by_turning_gravity(se
     assert "tilt" not in result.equations.model.effects
     assert result.verdict.grade == "fair"
     assert [one.grade for one in result.verdict.reasons if one.criterion == "mounting"] == ["fair"]
-    with pytest.raises(EstimateError, match="springs of the arm.*--gravity"):
+    with pytest.raises(EstimateError, match=r"springs of the arm.*--gravity"):
         identify(ARM, logs[:1], logs[1:], Settings(effects=("+tilt",), select=False))
     gravity = tuple(finding.fix["identify.gravity"])
     assert codes(diagnose(load_robot(ARM).with_gravity(gravity), logs)) == []  # the remedy helps
