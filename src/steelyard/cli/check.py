@@ -116,7 +116,7 @@ def _settings(config: Path | None) -> Settings | None:
     from ..run import read_config
 
     given = read_config(config, "identify", SCHEMA) if config else {}
-    return settings_from_table({**given, "threads": os.cpu_count() or 1, "select": False})
+    return settings_from_table({"threads": os.cpu_count() or 1, **given, "select": False})
 
 
 def _flat(recordings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
