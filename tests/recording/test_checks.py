@@ -10,9 +10,11 @@ from steelyard.errors import RecordingError
 from steelyard.recording import check_recording, read_recording, recording_from_arrays, setup_from_table
 from steelyard.recording import checks as checks_module
 from steelyard.recording.assembly import Unwrapper
+from steelyard.recording.checks import time_steps
 from steelyard.recording.record import Samples
 from steelyard.recording.units import QUANTITIES, si_scale
 from steelyard.robot import load_robot, read_urdf
+from steelyard.signals.sampling import GAP_INTERVALS
 
 
 def findings_of(robot, arrays, **table):
@@ -48,6 +50,15 @@ def test_lost_samples_are_counted(robot, motion):
     assert finding.where[0] == motion.time[899]
     assert finding.values["longest"] == pytest.approx(0.04)
     assert finding.values["gaps"] == 4
+    assert finding.remedy.endswith("to bridge these, set max_gap = 0.044 under [identify]")
+
+
+def test_gaps_are_bridged_by_default_or_by_max_gap_or_too_long_for_it(robot, motion):
+    assert time_steps.BRIDGED == GAP_INTERVALS
+    for lost, expected in ((2, ""), (6, "set max_gap = 0.039 under"), (60, 'rows = "first:last" in [recording]')):
+        keep = np.delete(np.arange(motion.time.size), np.arange(900, 900 + lost))
+        remedy = one(findings_of(robot, {"time": motion.time[keep], "q": motion.q[:, keep]}), "gap").remedy
+        assert expected in remedy if expected else not remedy
 
 
 def test_a_late_stamp_is_not_a_lost_sample(robot, motion):

@@ -8,8 +8,8 @@ from .bins import BinProfile
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What residuals are of: a joint, its units, and where its torque is measured.
+class TestedTorque:
+    """The torque that residuals are of: its joint, its units, and where it is measured.
 
     Attributes:
         joint: What sentences call it.
@@ -145,40 +145,40 @@ _SENTENCES = {
 }
 
 
-def mean_text(profile: BinProfile, share: float, subject: Subject) -> tuple[str, str]:
+def mean_text(profile: BinProfile, share: float, tested: TestedTorque) -> tuple[str, str]:
     """Return the sentence and the remedy for means that depend on a signal."""
     shape = "line" if profile.signal == "acceleration" and profile.shape == "straight" else profile.shape
     general = (profile.signal, profile.parity)
     head, remedy = _SENTENCES.get((*general, shape)) or _SENTENCES[general]
-    where = _where(profile, subject)
+    where = _where(profile, tested)
     along = " in the direction of motion" if profile.parity == "odd" else ""
-    size = f"residuals average {profile.worst_mean:+.2g} {subject.torque}{along} while {where}"
-    return f"{head.format(joint=subject.joint)}: {size} ({_percent(share)})", subject.remedy(
+    size = f"residuals average {profile.worst_mean:+.2g} {tested.torque}{along} while {where}"
+    return f"{head.format(joint=tested.joint)}: {size} ({_percent(share)})", tested.remedy(
         remedy, where=f"in which {where}", limit=_speed(profile)
     )
 
 
-def spread_text(profile: BinProfile, ratio: float, share: float, subject: Subject) -> tuple[str, str]:
+def spread_text(profile: BinProfile, ratio: float, share: float, tested: TestedTorque) -> tuple[str, str]:
     """Return the sentence and the remedy for a spread that depends on speed."""
-    where = _where(profile, subject)
+    where = _where(profile, tested)
     size = f"residuals spread {ratio:.2g} times as far while {where} ({_percent(share)})"
     if profile.shape == "slow":
         remedy = (
             "add friction that turns over a length with --effects +Fd2{side}, or leave samples slower than {limit} "
-            f"{subject.of('velocity')} out with --standstill {{limit}}; if it is there, add another length, "
+            f"{tested.of('velocity')} out with --standstill {{limit}}; if it is there, add another length, "
             "+Fd1{side} to +Fd6{side}"
         )
-        text = f"sign of velocity uncertain near reversals on {subject.joint}: {size}"
-        return text, subject.remedy(remedy, limit=_speed(profile))
+        text = f"sign of velocity uncertain near reversals on {tested.joint}: {size}"
+        return text, tested.remedy(remedy, limit=_speed(profile))
     remedy = "look for vibration or saturation at these speeds; sigmas that allow for it: --covariance sandwich"
-    return f"noise that depends on speed on {subject.joint}: {size}", remedy
+    return f"noise that depends on speed on {tested.joint}: {size}", remedy
 
 
-def constant_text(mean: float, share: float, subject: Subject) -> tuple[str, str]:
+def constant_text(mean: float, share: float, tested: TestedTorque) -> tuple[str, str]:
     """Return the sentence and the remedy for residuals whose mean is not zero."""
-    text = f"constant offset on {subject.joint}: residuals average {mean:+.2g} {subject.torque} ({_percent(share)})"
+    text = f"constant offset on {tested.joint}: residuals average {mean:+.2g} {tested.torque} ({_percent(share)})"
     remedy = "add off{side} with --effects; if it is there, it has changed since the fit: {zero}"
-    return text, subject.remedy(remedy)
+    return text, tested.remedy(remedy)
 
 
 def _speed(profile: BinProfile) -> str:
@@ -186,8 +186,8 @@ def _speed(profile: BinProfile) -> str:
     return f"{profile.high[profile.last]:.2g}"
 
 
-def _where(profile: BinProfile, subject: Subject) -> str:
-    name, unit = profile.signal, subject.of(profile.signal)
+def _where(profile: BinProfile, tested: TestedTorque) -> str:
+    name, unit = profile.signal, tested.of(profile.signal)
     below, above, between = _COMPARED.get(name, (f"{name} is below", f"{name} is above", f"{name} is between"))
     low, high = profile.worst_bin
     if profile.first == 0 and profile.last == len(profile.value) - 1:

@@ -15,7 +15,7 @@ import numpy as np
 from ..configuration import checked, choice
 from ..errors import EstimateError, nearest_match
 from .bins import CROSSED, BinNoise, Bins, BinTest, bins_of, mean_profile, speed_bins, spread_profile, wald_test
-from .pattern_text import TORQUE_KINDS, Subject, constant_text, mean_text, spread_text
+from .pattern_text import TORQUE_KINDS, TestedTorque, constant_text, mean_text, spread_text
 from .whiteness import SerialCorrelation, checked_runs, squares_of
 
 SIGNALS = ("velocity", "acceleration", "position", "load", "temperature", "time")
@@ -175,7 +175,7 @@ def explain_residuals(
     checked(kind, choice(*TORQUE_KINDS), "kind", EstimateError)
     joined = {name: _joined(name, parts, residual_runs) for name, parts in signals.items()}
     search = PatternSearch(runs, joined, SerialCorrelation(correlation))
-    writer = _PatternWriter(Subject(joint, kind, prismatic), float(noise_std), search)
+    writer = _PatternWriter(TestedTorque(joint, kind, prismatic), float(noise_std), search)
     patterns = []
     while (found := search.strongest()) is not None:
         patterns.append(writer.mean_pattern(*found))
@@ -217,7 +217,7 @@ def _joined(name: str, parts: Sequence[np.ndarray], residual_runs: Sequence[np.n
 class _PatternWriter:
     """Turns tests into patterns with their sentences."""
 
-    subject: Subject
+    tested: TestedTorque
     noise_std: float
     search: PatternSearch
 
@@ -226,10 +226,10 @@ class _PatternWriter:
         p = min(1.0, test.p * self.search.tests)
         if bins is None:
             mean, ratio = float(before.mean()), float(before.std()) / self.noise_std
-            text, remedy = constant_text(mean, test.share, self.subject)
+            text, remedy = constant_text(mean, test.share, self.tested)
             return Pattern(name, "mean", test.share, p, (-np.inf, np.inf), mean, ratio, text, remedy)
         profile = mean_profile(bins, before)
-        text, remedy = mean_text(profile, test.share, self.subject)
+        text, remedy = mean_text(profile, test.share, self.tested)
         there = before[profile.inside_worst(bins)]
         ratio = float(np.std(there if len(there) else before)) / self.noise_std
         return Pattern(name, "mean", test.share, p, profile.worst_bin, profile.worst_mean, ratio, text, remedy)
@@ -249,6 +249,6 @@ class _PatternWriter:
         if here < _LEAST_RATIO**2 * elsewhere or share < LEAST_SHARE:
             return []
         mean, ratio = float(left[inside].mean()), np.sqrt(here) / self.noise_std
-        text, remedy = spread_text(profile, np.sqrt(here / elsewhere), share, self.subject)
+        text, remedy = spread_text(profile, np.sqrt(here / elsewhere), share, self.tested)
         p = min(1.0, test.p * self.search.tests)
         return [Pattern("velocity", "spread", share, p, profile.worst_bin, mean, ratio, text, remedy)]
