@@ -125,6 +125,7 @@ def test_an_impossible_inertia_is_a_note_that_names_the_link(tmp_path, capsys):
         (["model", "kuka_lwr4", "--gravity", "0,0"], ["gravity '0,0'", "three numbers"]),
         (["model", "kuka_lwr4", "--gravity", "0,0,down"], ["'down' is not a number"]),
         (["model", "kuka_lwr4", "--gravity", "0,0,nan"], ["finite"]),
+        (["model", "kuka_lwr4", "--gravity", "0,0,-1"], ["gravity 0,0,-1 has size 1 m/s^2", "is 0,0,-9.81"]),
         (["model", "kuka_lwr4", "--lock", "joint_9=1"], ["no joint 'joint_9'", "joint_1"]),
         (["model", "kuka_lwr4", "--lock", "joint_1"], ["JOINT=POSITION"]),
         (["model", "kuka_lwr4", "--config", "none.toml"], ["none.toml", "no such file"]),

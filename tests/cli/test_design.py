@@ -266,6 +266,7 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
         (["--floor", "nan"], ["floor is nan"]),
         (["--position-scale", "1.2"], ["position_scale is 1.2", "at most 1"]),
         (["--gravity", "0,9.81"], ["gravity is [0.0, 9.81]", "three numbers"]),
+        (["--gravity", "0,0,981"], ["gravity 0,0,981 has size 981 m/s^2", "is 0,0,9.81"]),
         (["--config", "floor.toml"], ["floor is 'deep'"]),
         (["--start", "a,b"], ["--start is 'a,b'", "numbers"]),
         (["--start", "nan,0"], ["finite"]),

@@ -74,10 +74,14 @@ def test_every_command_that_any_message_names_exists():
     assert found - set(COMMANDS) == set()
 
 
+@pytest.mark.parametrize("kind", pattern_text.TORQUE_KINDS)
 @pytest.mark.parametrize("key", pattern_text._SENTENCES, ids=str)
-def test_patterns_in_residuals_advise_effects_that_exist(key):
-    _, remedy = pattern_text._SENTENCES[key]
+def test_patterns_in_residuals_advise_effects_that_exist(key, kind):
+    """Torques of motors get no advice about a torque sensor, and only effects that they measure."""
+    remedy = pattern_text.TestedTorque("joint 3", kind).remedy(pattern_text._SENTENCES[key][1], "slow", "0.1")
     words = re.findall(r"\b(?:F[a-z]{1,3}\d?[ml]|off[a-z]|Ia|spring)\b", remedy)
     assert set(words) <= set(EFFECTS)
+    assert {EFFECTS[word].side for word in words if word != "spring"} <= {"link" if kind == "joint" else "motor"}
+    assert not (kind == "motor" and "sensor" in remedy)
     if key[:2] in (("load", "odd"), ("velocity", "odd")):
         assert words

@@ -158,7 +158,7 @@ def test_a_prior_ten_times_too_heavy_is_noticed_and_its_links_named(numbers, dev
     assert "times too heavy" in reason.text
     assert ("sigmas and intervals are too narrow" in reason.text) == (deviation is not None)
     assert "--no-prior" in reason.remedy
-    assert "mounting (--gravity)" in reason.remedy
+    assert "identify with --gravity X, or set gravity = [...] under [identify]" in reason.remedy
     assert found.verdict.grade != "good"
     rows = found.to_json()["consistency"]["prior"]["disagreements"]
     assert [row["link"] for row in rows] == [body.link for body in ARM.bodies if body.number in numbers]

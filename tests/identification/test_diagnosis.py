@@ -534,6 +534,27 @@ def test_the_configuration_that_check_writes_corrects_what_it_found(tmp_path, ca
     assert (tmp_path / "fixed.toml").read_text() == before
 
 
+def test_the_unit_of_a_single_joint_in_degrees_is_written(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    right = recorded(0)
+    right = replace(right, qd=np.gradient(right.q, right.time, axis=1))
+    factor = np.where(np.arange(len(right.q)) == 2, 180 / np.pi, 1.0)[:, None]
+    wrong = replace(right, q=factor * right.q, qd=np.gradient(factor * right.q, right.time, axis=1), findings=())
+    write_recording(wrong, tmp_path / "log.npz")
+    write_recording(right, tmp_path / "right.npz")
+    assert main(["check", ARM, "log.npz", "--fix", "fixed.toml", "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert "degrees" in [one["code"] for one in found["findings"] if one["joint"] == right.joints[2]]
+    assert not any("fix" in one for recording in found["recordings"] for one in recording["findings"])
+    assert main(["check", ARM, "log.npz", "--config", "fixed.toml", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert {"degrees", "velocity", "jump"}.isdisjoint(one["code"] for one in again["findings"])
+    assert again["model_note"] is None
+    # One configuration cannot correct a log that is right, too.
+    assert main(["check", ARM, "right.npz", "log.npz", "--fix", "other.toml", "--quiet"]) == 2
+    assert not (tmp_path / "other.toml").exists()
+
+
 def test_nothing_is_written_where_nothing_can_be_corrected(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_recording(recorded(0), tmp_path / "log.npz")

@@ -174,7 +174,10 @@ def test_earlier_runs_are_refused_where_an_estimate_is_not_made_of_rows(recordin
     [
         ({"preparation": Preparation(cutoff=5.0)}, r"other filter .*; identify with --cutoff [0-9.]+ --decimation \d+"),
         ({"effects": ("inertia", "Fvm")}, r"other unknowns .*; identify with --effects inertia,Fvm,Fcm --sign-width 0"),
-        ({"gravity": (0.0, -9.81, 0.0)}, r"other geometry; give the robot file, --gravity and --lock of that run"),
+        (
+            {"gravity": (0.0, -9.81, 0.0)},
+            r"other geometry; give .*--lock of that run, and identify with --gravity \S+, or set gravity = \[",
+        ),
     ],
 )
 def test_a_run_that_cannot_be_added_says_with_which_options_it_could(recordings, found, tmp_path, changes, remedy):

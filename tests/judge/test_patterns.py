@@ -139,6 +139,20 @@ def test_a_constant_is_an_offset_and_nothing_else():
     assert found.signal == "constant"
     assert found.text.startswith("constant offset on joint 3: residuals average +0.4")
     assert found.mean_there == pytest.approx(0.4, abs=0.1)
+    assert "add offm" in found.remedy
+    assert "sensor" not in found.remedy
+
+
+def test_a_torque_sensor_is_told_of_only_where_there_is_one():
+    rng = np.random.default_rng(2)
+    signals = motion(1500, rng)
+    e = 0.4 + noise(1500, 0.3, rng)
+    (found,) = explain(e, signals, kind="joint")
+    assert found.remedy == (
+        "add offl with --effects; if it is there, it has changed since the fit: re-zero the torque sensor"
+    )
+    with pytest.raises(EstimateError, match=r"kind is 'drive'.*motor, joint, difference"):
+        explain(e, signals, kind="drive")
 
 
 def test_a_wider_spread_near_reversals_is_the_sign_of_the_velocity():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from dataclasses import replace
 
@@ -32,6 +33,7 @@ from steelyard.observe.rows import RowPass
 from steelyard.observe.runs import RunFinder
 from steelyard.recording import TorqueChannel, stream_recording, write_recording
 from steelyard.recording.cache import CachedColumns
+from steelyard.recording.checks.time_steps import bridging_gap
 from steelyard.signals import decimate, differentiate, resample
 
 GIVEN = Preparation(cutoff=20.0, decimation=10, standstill=0.0)
@@ -384,6 +386,30 @@ def test_a_recording_too_short_for_a_row_says_so():
     resolved = resolve_preparation(GIVEN, [recording_for(model)])
     with pytest.raises(ObservationError, match="'short' gives no row"):
         list(row_source(recording_for(model, 300), equations_of(model), resolved, "short"))
+
+
+def test_a_recording_split_by_short_gaps_names_the_option_that_bridges_them():
+    """A gap of twelve steps after each 100 samples: no part is long enough for a row."""
+    model = model_of("scara_2r")
+    whole = recording_for(model)
+    keep = np.flatnonzero(np.arange(whole.samples) % 100 >= 11)
+    split = part_by_index(whole, keep)
+    steps = np.diff(split.time)
+    advice = f"bridge gaps of up to {steps.max():.3g} s with max_gap = {bridging_gap(steps.max()):g} under [identify], "
+    with pytest.raises(ObservationError, match=re.escape(f"{advice}record longer")):
+        list(source_of(split, model))
+    bridged = source_of(split, model, replace(GIVEN, max_gap=bridging_gap(float(steps.max()))))
+    assert any(True for _ in bridged)
+
+
+def part_by_index(recording, keep):
+    torques = tuple(replace(one, values=one.values[:, keep]) for one in recording.torques)
+    parts = {
+        name: values[..., keep]
+        for name in ("time", "q", "qd", "reference", "temperature", "known_torque")
+        if (values := getattr(recording, name)) is not None
+    }
+    return replace(recording, torques=torques, **parts)
 
 
 def test_stamps_that_go_back_are_refused():

@@ -10,9 +10,11 @@ from steelyard.errors import RecordingError
 from steelyard.recording import check_recording, read_recording, recording_from_arrays, setup_from_table
 from steelyard.recording import checks as checks_module
 from steelyard.recording.assembly import Unwrapper
+from steelyard.recording.checks import time_steps
 from steelyard.recording.record import Samples
 from steelyard.recording.units import QUANTITIES, si_scale
 from steelyard.robot import load_robot, read_urdf
+from steelyard.signals.sampling import GAP_INTERVALS
 
 
 def findings_of(robot, arrays, **table):
@@ -48,6 +50,15 @@ def test_lost_samples_are_counted(robot, motion):
     assert finding.where[0] == motion.time[899]
     assert finding.values["longest"] == pytest.approx(0.04)
     assert finding.values["gaps"] == 4
+    assert finding.remedy.endswith("to bridge these, set max_gap = 0.044 under [identify]")
+
+
+def test_gaps_are_bridged_by_default_or_by_max_gap_or_too_long_for_it(robot, motion):
+    assert time_steps.BRIDGED == GAP_INTERVALS
+    for lost, expected in ((2, ""), (6, "set max_gap = 0.039 under"), (60, 'rows = "first:last" in [recording]')):
+        keep = np.delete(np.arange(motion.time.size), np.arange(900, 900 + lost))
+        remedy = one(findings_of(robot, {"time": motion.time[keep], "q": motion.q[:, keep]}), "gap").remedy
+        assert expected in remedy if expected else not remedy
 
 
 def test_a_late_stamp_is_not_a_lost_sample(robot, motion):
@@ -127,8 +138,35 @@ def test_degrees_taken_for_radians_are_found_by_their_size(robot, motion):
     degrees = {"time": motion.time, "q": np.degrees(motion.q)}
     findings = findings_of(robot, degrees)
     assert one(findings, "degrees").severity == "bad"
+    assert one(findings, "degrees").fix == {"recording.q.unit": {"shoulder": "deg", "elbow": "deg"}}
     assert "outside_limits" not in kinds(findings)
     assert "degrees" not in kinds(findings_of(robot, degrees, q={"columns": "q", "unit": "deg"}))
+
+
+@pytest.mark.parametrize("row", [0, 1])
+@pytest.mark.parametrize("velocities", ["none", "rad/s", "deg/s"])
+def test_a_single_joint_in_degrees_is_named_with_its_unit_and_the_velocity_that_agrees(robot, motion, row, velocities):
+    factor = np.where(np.arange(2) == row, 180 / np.pi, 1.0)[:, None]
+    arrays = {"time": motion.time, "q": factor * motion.q}
+    if velocities != "none":
+        arrays["qd"] = (factor if velocities == "deg/s" else 1.0) * motion.qd
+    findings = findings_of(robot, arrays)
+    (joint, other), units = ("shoulder", "elbow")[:: 1 - 2 * row], ["deg", "rad"][:: 1 - 2 * row]
+    finding = one(findings, "degrees", joint)
+    assert finding.severity == "bad"
+    assert f"positions of {joint} reach" in finding.text
+    assert f"unit = {units} " in finding.remedy
+    expected = {"recording.q.unit": {joint: "deg"}}
+    assert finding.fix == expected | ({"recording.qd.unit": {joint: "deg/s"}} if velocities == "deg/s" else {})
+    assert not [found for found in findings if found.kind == "degrees" and found.joint == other]
+
+
+def test_velocities_show_that_a_joint_that_moves_by_few_degrees_is_in_degrees_too(robot, motion):
+    little = np.array([[1.0], [0.01]])
+    arrays = {"time": motion.time, "q": np.degrees(little * motion.q)}
+    assert one(findings_of(robot, arrays), "degrees").fix == {"recording.q.unit": {"shoulder": "deg"}}
+    finding = one(findings_of(robot, {**arrays, "qd": little * motion.qd}), "degrees")
+    assert finding.fix == {"recording.q.unit": {"shoulder": "deg", "elbow": "deg"}}
 
 
 def test_positions_of_motors_taken_for_those_of_joints_are_found_by_their_size(robot, motion):
@@ -137,6 +175,7 @@ def test_positions_of_motors_taken_for_those_of_joints_are_found_by_their_size(r
     finding = one(findings_of(geared, {"time": time, "q": 0.8 * gears[:, None] * np.sin(time)}), "degrees")
     assert "motors before the gears" in finding.text
     assert "side = 'motor'" in finding.remedy
+    assert not finding.fix  # which of the two it is, nothing says
     assert "motors" not in one(findings_of(robot, {"time": motion.time, "q": np.degrees(motion.q)}), "degrees").text
 
 

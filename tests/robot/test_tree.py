@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,26 @@ def test_values_go_with_their_joints_when_others_are_held():
         known = [robot.values[f"{symbol}{number}"] for number in (1, 3, 4, 5, 6)]
         assert [locked.values[f"{symbol}{number}"] for number in range(1, 6)] == known
         assert f"{symbol}6" not in locked.values
+
+
+@pytest.mark.parametrize(
+    ("gravity", "expected"),
+    [
+        ((0.0, 0.0, -1.0), "gravity 0,0,-1 has size 1 m/s^2; allowed are 9.7 to 9.9 and 0"),
+        ((0.0, 0.0, -1.0), "the same direction at 9.81 is 0,0,-9.81"),
+        ((981.0, 0.0, 0.0), "the same direction at 9.81 is 9.81,0,0"),
+    ],
+)
+def test_a_mounting_has_the_size_of_gravity_as_masses_scale_with_it(gravity, expected) -> None:
+    with pytest.raises(RobotError, match=re.escape(expected)):
+        load_robot("scara_2r").mounted(gravity)
+
+
+def test_a_mounting_may_have_the_size_of_the_robots_own_gravity_or_none() -> None:
+    on_earth = load_robot("scara_2r")
+    on_moon = on_earth.with_gravity((0.0, 0.0, -1.62))
+    assert on_moon.mounted((0.0, -1.62, 0.0)).gravity == (0.0, -1.62, 0.0)
+    assert on_moon.mounted((0.0, 0.0, -9.81)).gravity == (0.0, 0.0, -9.81)
+    assert on_earth.mounted((0.0, 0.0, 0.0)).up is None
+    with pytest.raises(RobotError, match=r"9\.9, 1\.62 as in robot 'scara_2r', and 0 .* at 1\.62 is 0,-1\.62,0"):
+        on_moon.mounted((0.0, -1.0, 0.0))

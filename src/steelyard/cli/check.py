@@ -18,7 +18,7 @@ from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings, print_m
 
 if TYPE_CHECKING:
     from ..identification import Diagnosed, Settings
-    from ..recording import RecordingStream
+    from ..recording import Finding, RecordingStream
     from ..report import PageSection
     from ..report.signals import CheckedSignals
     from ..robot import Robot
@@ -77,7 +77,7 @@ def check(
         saved.save({"robot": robot, "logs": [str(log) for log in logs]}, inputs, content, report=report)
         print(json_text("check", content)) if json else _print(content)
         if fix is not None:
-            _write_fix(fix, config, table, streams[0], found, quiet=json)
+            _write_fix(fix, config, table, streams, found, quiet=json)
     return POOR if any(one["severity"] == "bad" for one in findings) else GOOD
 
 
@@ -116,7 +116,7 @@ def _settings(config: Path | None) -> Settings | None:
     from ..run import read_config
 
     given = read_config(config, "identify", SCHEMA) if config else {}
-    return settings_from_table({**given, "threads": os.cpu_count() or 1, "select": False})
+    return settings_from_table({"threads": os.cpu_count() or 1, **given, "select": False})
 
 
 def _flat(recordings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -131,24 +131,38 @@ def _flat(recordings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _to_json(one: Diagnosed) -> dict[str, Any]:
+def _to_json(one: Diagnosed | Finding) -> dict[str, Any]:
     return {key: value for key, value in plain(one).items() if key != "fix"}
 
 
 def _write_fix(
-    path: Path, config: Path | None, table: str, stream: RecordingStream, found: Sequence[Diagnosed], *, quiet: bool
+    path: Path,
+    config: Path | None,
+    table: str,
+    streams: Sequence[RecordingStream],
+    by_model: Sequence[Diagnosed],
+    *,
+    quiet: bool,
 ) -> None:
     from ..errors import ConfigError
     from ..files import toml_document, write_aside
     from ..identification import corrected_configuration
 
+    found = [*_of_all(streams), *by_model]
     if not any(one.fix for one in found):  # no error: what was found counts as it does without --fix
         print_message(f"--fix: nothing was found that a configuration can correct; '{path}' is not written")
         return
     document = toml_document(config, "the configuration", ConfigError) if config else {}
-    write_aside(path, corrected_configuration(document, table, stream, found))
+    write_aside(path, corrected_configuration(document, table, streams[0], found))
     if not quiet:
         Screen().line(f"saved: {path}", always=True)
+
+
+def _of_all(streams: Sequence[RecordingStream]) -> list[Finding]:
+    """Return the findings of the first log that a configuration corrects in all of them: it is one for all."""
+    fixes = [[] if one.result is None else [found.fix for found in one.result.findings] for one in streams]
+    first = streams[0].result
+    return [] if first is None else [one for one in first.findings if one.fix and all(one.fix in own for own in fixes)]
 
 
 def _check_run(
@@ -248,7 +262,7 @@ def _summary(stream: RecordingStream, inputs: dict[str, str], signals: CheckedSi
         "velocity": block.qd is not None,
         "torques": [{"name": channel.name, "kind": channel.kind} for channel in block.torques],
         "payload": block.payload,
-        "findings": plain(stream.result.findings),
+        "findings": [_to_json(one) for one in stream.result.findings],
         "notes": list(block.notes),
     }
 

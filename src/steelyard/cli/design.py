@@ -213,7 +213,7 @@ def _mounted(robot: Robot, settings: Mapping[str, Any]) -> Robot:
 
     if "gravity" not in settings:
         return robot
-    return robot.with_gravity(checked(settings["gravity"], vector, "gravity", DesignError))
+    return robot.mounted(checked(settings["gravity"], vector, "gravity", DesignError))
 
 
 def _show(bar: ProgressBar, update: SearchProgress) -> None:

@@ -227,7 +227,7 @@ def settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any]
     table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
     option, protect, effects, kinds = (flags.pop(key, None) for key in ("option", "protect", "effects", "nonlinear"))
     consistency = _consistency_table(*(flags.pop(key, None) for key in ("prior", "no_prior", "prior_deviation")))
-    table |= {**flags, "threads": flags.get("threads") or os.cpu_count() or 1}
+    table = {"threads": os.cpu_count() or 1, **table, **flags}
     table |= {"effects": comma_separated(effects)} if effects is not None else {}
     table |= {"nonlinear": [kind.replace("-", "_") for kind in comma_separated(kinds) or ()]} if kinds else {}
     table |= {"protected": list(protect)} if protect else {}

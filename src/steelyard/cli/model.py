@@ -62,7 +62,7 @@ def _robot(name: str, settings: dict[str, Any]) -> Robot:
 
     robot = load_robot(name)
     if "gravity" in settings:
-        robot = robot.with_gravity(gravity_vector(settings["gravity"]))
+        robot = robot.mounted(gravity_vector(settings["gravity"]))
     if "lock" in settings:
         robot = robot.with_locked(lock_positions(settings["lock"]))
     return robot

@@ -114,8 +114,8 @@ def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
         f"{narrow}",
         f"{'' if prior.common_factor is None else 'check the scale and unit of the torques (motor constants, gears); '}"
         "check the units (kg, m) and frames of the prior's inertias, and whether it is the file of this arm; check the "
-        "mounting (--gravity) and the signs and units of torques and positions, which change what the data find; or "
-        "leave the prior out (--no-prior)",
+        "mounting (identify with --gravity X, or set gravity = [...] under [identify]) and the signs and units of "
+        "torques and positions, which change what the data find; or leave the prior out (--no-prior)",
         "prior",
         "fair",
         "plausible",

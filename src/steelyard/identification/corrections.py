@@ -8,15 +8,16 @@ from typing import Any
 from ..configuration import PerJoint
 from ..errors import ConfigError
 from ..files import toml_text
-from ..recording import RecordingStream
+from ..recording import Finding, RecordingStream
 from ..recording.setup import ChannelSetup
+from ..recording.units import QUANTITIES, normal_unit, row_quantities
 from .fine_faults import Diagnosed
 
 _HEAD = "# Written by steelyard check --fix. What was found and is corrected here:"
 
 
 def corrected_configuration(
-    document: Mapping[str, Any], table: str, stream: RecordingStream, findings: Sequence[Diagnosed]
+    document: Mapping[str, Any], table: str, stream: RecordingStream, findings: Sequence[Diagnosed | Finding]
 ) -> str:
     """Return a configuration in TOML that corrects what can be corrected by one.
 
@@ -108,10 +109,26 @@ def _changed(entry: Any, role: str, key: str, value: Any, stream: RecordingStrea
     elif key == "sign":
         before = _by_joint(found.get("sign", 1), joints)
         found["sign"] = [int(before[joint] * value.get(joint, 1)) for joint in joints]
+    elif key == "unit":
+        if channel is not None:
+            found["unit"] = _units(found.get("unit"), value, stream, channel)
     else:
         before = _by_joint(found.get(key, 0.0), joints)
         found[key] = [before[joint] + value.get(joint, 0.0) for joint in joints]
     return found
+
+
+def _units(given: Any, changed: Mapping[str, str], stream: RecordingStream, channel: ChannelSetup) -> list[str]:
+    """Return the unit of each joint: changed, as it was declared, or SI."""
+    joints = stream.plan.joints
+    quantities = row_quantities(stream.plan.robot, channel, len(joints))
+    units = given if isinstance(given, list) and len(given) == len(joints) else [given] * len(joints)
+    units = [unit[0] if isinstance(unit, list) else unit for unit in units]
+    declared = [
+        unit if unit and normal_unit(unit) in QUANTITIES[quantity] else next(iter(QUANTITIES[quantity]))
+        for unit, quantity in zip(units, quantities, strict=True)
+    ]
+    return [changed.get(joint, unit) for joint, unit in zip(joints, declared, strict=True)]
 
 
 def _channel(stream: RecordingStream, role: str, entry: Mapping[str, Any]) -> ChannelSetup | None:

@@ -148,9 +148,11 @@ def _check_addable(run: SavedRun, here: Fingerprint, there: Fingerprint) -> None
     """
     content, settings = run.content, run.choices
     preparation = content["preparation"]
-    cutoff = preparation["cutoff"]
+    cutoff, gravity = preparation["cutoff"], [float(part) for part in content.get("gravity") or ()]
+    of_run = f"--gravity {','.join(map(repr, gravity))}, or set gravity = {gravity} under [identify]"
     remedies = {
-        "geometry": "give the robot file, --gravity and --lock of that run",
+        "geometry": "give the robot file and --lock of that run, and identify with "
+        f"{of_run if gravity else 'its --gravity'}",
         "unknowns": f"identify with --effects {','.join(content['effects'])} --sign-width {settings.sign_width:g}",
         "filter": f"identify with {'' if cutoff is None else f'--cutoff {cutoff!r} '}--decimation "
         f"{preparation['decimation']} --velocity {preparation['velocity']}, from logs of its rate",

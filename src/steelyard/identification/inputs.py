@@ -134,7 +134,7 @@ def _with_rows(channel: TorqueChannel, rows: list[int], joints: int) -> TorqueCh
 
 def arm_of(robot: Robot, settings: Settings) -> Robot:
     """Return the robot as it is mounted, held joints locked."""
-    mounted = robot if settings.gravity is None else robot.with_gravity(settings.gravity)
+    mounted = robot if settings.gravity is None else robot.mounted(settings.gravity)
     return mounted.with_locked(settings.lock) if settings.lock else mounted
 
 

@@ -7,7 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, list_of, number, record_from, vector
+from ..configuration import (
+    ROOT,
+    Kind,
+    Section,
+    checked,
+    choice,
+    kind_of,
+    list_of,
+    number,
+    record_from,
+    vector,
+    whole_number,
+)
 from ..configuration import names as names_of
 from ..consistency import ConsistencySettings
 from ..effects import FrictionConstants
@@ -148,6 +160,7 @@ class Settings:
     def __post_init__(self) -> None:
         checked(self.method, choice(*ESTIMATORS), "method", EstimateError)
         checked(self.reduction, choice(*RULES), "reduction", EstimateError)
+        checked(self.threads, whole_number(1), "threads", EstimateError)
         if self.covariance is not None:
             checked(self.covariance, choice(*COVARIANCES), "covariance", EstimateError)
             if ESTIMATORS[self.method].data == "rows":

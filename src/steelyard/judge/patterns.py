@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
+from ..configuration import checked, choice
 from ..errors import EstimateError, nearest_match
 from .bins import CROSSED, BinNoise, Bins, BinTest, bins_of, mean_profile, speed_bins, spread_profile, wald_test
-from .pattern_text import Units, constant_text, mean_text, spread_text
+from .pattern_text import TORQUE_KINDS, TestedTorque, constant_text, mean_text, spread_text
 from .whiteness import SerialCorrelation, checked_runs, squares_of
 
 SIGNALS = ("velocity", "acceleration", "position", "load", "temperature", "time")
@@ -140,6 +141,7 @@ def explain_residuals(
     noise_std: float,
     correlation: np.ndarray | None = None,
     *,
+    kind: str = "motor",
     prismatic: bool = False,
 ) -> tuple[Pattern, ...]:
     """Say what the residuals of one equation depend on.
@@ -156,6 +158,8 @@ def explain_residuals(
         joint: What the sentences call it: ``joint 3``.
         noise_std: Standard deviation of the residual's noise [N m or N], to compare spreads with.
         correlation: The decimator's own correlation r(0) = 1, r(1), ...; None: white.
+        kind: Where the torque is measured, for remedies that fit: ``motor``, ``joint`` (a torque sensor) or
+            ``difference``.
         prismatic: Units of a prismatic joint in the sentences.
 
     Returns:
@@ -168,9 +172,10 @@ def explain_residuals(
     squares_of(runs)
     if not (np.isfinite(noise_std) and noise_std > 0):
         raise EstimateError(f"noise of the residuals: got {noise_std}, allowed are finite numbers above 0")
+    checked(kind, choice(*TORQUE_KINDS), "kind", EstimateError)
     joined = {name: _joined(name, parts, residual_runs) for name, parts in signals.items()}
     search = PatternSearch(runs, joined, SerialCorrelation(correlation))
-    writer = _PatternWriter(joint, float(noise_std), Units(prismatic), search)
+    writer = _PatternWriter(TestedTorque(joint, kind, prismatic), float(noise_std), search)
     patterns = []
     while (found := search.strongest()) is not None:
         patterns.append(writer.mean_pattern(*found))
@@ -212,9 +217,8 @@ def _joined(name: str, parts: Sequence[np.ndarray], residual_runs: Sequence[np.n
 class _PatternWriter:
     """Turns tests into patterns with their sentences."""
 
-    joint: str
+    tested: TestedTorque
     noise_std: float
-    units: Units
     search: PatternSearch
 
     def mean_pattern(self, name: str, bins: Bins | None, test: BinTest, before: np.ndarray) -> Pattern:
@@ -222,10 +226,10 @@ class _PatternWriter:
         p = min(1.0, test.p * self.search.tests)
         if bins is None:
             mean, ratio = float(before.mean()), float(before.std()) / self.noise_std
-            text, remedy = constant_text(mean, self.joint, test.share, self.units)
+            text, remedy = constant_text(mean, test.share, self.tested)
             return Pattern(name, "mean", test.share, p, (-np.inf, np.inf), mean, ratio, text, remedy)
         profile = mean_profile(bins, before)
-        text, remedy = mean_text(profile, self.joint, test.share, self.units)
+        text, remedy = mean_text(profile, test.share, self.tested)
         there = before[profile.inside_worst(bins)]
         ratio = float(np.std(there if len(there) else before)) / self.noise_std
         return Pattern(name, "mean", test.share, p, profile.worst_bin, profile.worst_mean, ratio, text, remedy)
@@ -245,6 +249,6 @@ class _PatternWriter:
         if here < _LEAST_RATIO**2 * elsewhere or share < LEAST_SHARE:
             return []
         mean, ratio = float(left[inside].mean()), np.sqrt(here) / self.noise_std
-        text, remedy = spread_text(profile, np.sqrt(here / elsewhere), self.joint, share, self.units)
+        text, remedy = spread_text(profile, np.sqrt(here / elsewhere), share, self.tested)
         p = min(1.0, test.p * self.search.tests)
         return [Pattern("velocity", "spread", share, p, profile.worst_bin, mean, ratio, text, remedy)]

@@ -291,7 +291,9 @@ def joint_tests(
     left = autocorrelation(whitened, lags)
     motion = np.array([np.abs(np.concatenate(list(signals[name]))) for name in ("velocity", "acceleration")])
     named = f"{joint} ({kind} torque)"
-    patterns = explain_residuals(residuals, signals, named, noise_std, noise.correlation, prismatic=prismatic)
+    patterns = explain_residuals(
+        residuals, signals, named, noise_std, noise.correlation, kind=kind, prismatic=prismatic
+    )
     return JointTests(
         kind, joint, watson.statistic, watson.expected, ljung_box(residuals, lags, noise.correlation).p, order,
         noise.lag_one(equation), ljung_box(whitened, lags, fitted=min(order, lags - 1)).p,
@@ -370,7 +372,9 @@ def _new_patterns(runs: EquationRuns, before: JointTests, noise: NoiseModel) -> 
     if size == 0:
         return []
     named, is_prismatic = f"{runs.joint} ({runs.kind} torque)", runs.unit == "N"
-    patterns = explain_residuals(runs.residual, runs.signals, named, size, noise.correlation, prismatic=is_prismatic)
+    patterns = explain_residuals(
+        runs.residual, runs.signals, named, size, noise.correlation, kind=runs.kind, prismatic=is_prismatic
+    )
     known = {(pattern.signal, pattern.kind): pattern.share_explained for pattern in before.patterns}
     deviations = [value for group, value in noise.deviations.items() if group[1:] == (runs.kind, runs.joint)]
     fitted = float(np.mean(np.square(deviations))) if deviations else size**2

@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..kernel import BatchFunction, compile_batch
-from ..observe import Equations, PreparedBlock, RowSource, decimator_correlation, prepared_blocks
+from ..observe import Equations, PreparedBlock, RowSource, decimator_correlation, gap_advice, prepared_blocks
 from ..signals import LowPass, SegmentFilter, evaluation_filter
 from .evaluation import ErrorSums, Evaluation, JointError, MotionExtent
 from .residuals import ResidualRun, residuals_of, unit_of
@@ -90,8 +90,8 @@ def evaluate_each(
     if not torques[0].samples:
         raise EstimateError(
             f"recording '{source.label}': none of its {torques[0].segments} segments is long enough for an evaluation "
-            f"filter of {cutoff:.3g} Hz; judge by a longer recording (--validate), or raise a low cut-off with "
-            "--evaluation-cutoff"
+            f"filter of {cutoff:.3g} Hz; {gap_advice(source.recording, source.resolved.max_gap)}judge by a longer "
+            "recording (--validate), or raise a low cut-off with --evaluation-cutoff"
         )
     found = []
     for estimate, torque, also in zip(estimates, torques, decimated, strict=True):

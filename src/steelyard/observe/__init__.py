@@ -26,6 +26,7 @@ from .preparation import ResolvedPreparation as ResolvedPreparation
 from .preparation import check_fields as check_fields
 from .reading import AnyRecording as AnyRecording
 from .reading import busiest_part as busiest_part
+from .reading import gap_advice as gap_advice
 from .reading import hashes_of as hashes_of
 from .reading import part_of as part_of
 from .reading import template_of as template_of

@@ -16,6 +16,7 @@ from ..errors import ObservationError
 from ..recording import AnyRecording as AnyRecording
 from ..recording import Recording, RecordingStream
 from ..recording.cache import release
+from ..recording.checks.time_steps import LONGEST_BRIDGE, bridging_gap
 from ..recording.record import Samples, reblocked
 from ..recording.stream import recording_from_samples
 from ..signals import ResampleStream, Segment
@@ -44,6 +45,18 @@ def blocks_of(recording: AnyRecording) -> Iterator[Recording]:
     for first in range(0, recording.samples, BLOCK):
         yield _with_arrays(recording, lambda array, first=first: array[..., first : first + BLOCK].copy())
         release(recording.time)
+
+
+def gap_advice(recording: AnyRecording, max_gap: float) -> str:
+    """Return how to bridge the gaps that split a recording, as the beginning of a remedy; empty if none can be."""
+    steps, last = [0.0], np.nan
+    for block in blocks_of(recording):
+        own = np.diff(block.time, prepend=last)
+        steps += own[own > max_gap].tolist()
+        last = float(block.time[-1])
+    longest = max((step for step in steps if step <= LONGEST_BRIDGE), default=0.0)
+    bridged = bridging_gap(longest)
+    return f"bridge gaps of up to {longest:.3g} s with max_gap = {bridged:g} under [identify], " if longest else ""
 
 
 def part_of(recording: Recording, first: int, last: int) -> Recording:

@@ -21,7 +21,7 @@ from .decimated import DecimatedSegment, Gate, layout_of
 from .equations import Equations, measured_torques
 from .motion_stream import RawSignals, SegmentMotion, dahl_elements, warm_joints
 from .preparation import ResolvedPreparation
-from .reading import AnyRecording, EvenStream, Piece, blocks_of, check_joints, hashes_of, template_of
+from .reading import AnyRecording, EvenStream, Piece, blocks_of, check_joints, gap_advice, hashes_of, template_of
 from .runs import MIN_SHARE, BlockCache, RowBlock, RowRun, RunFinder
 
 ROWS = 1024
@@ -269,9 +269,10 @@ class RowSource:
             self.read = passing.tally.read
             yield block
         if not passing.tally.rows:
+            advice = f"{gap_advice(self.recording, self.resolved.max_gap)}record longer, or decimate less"
             raise ObservationError(
                 f"recording '{self.label}' gives no row: none of its {passing.tally.segments} segments is long enough "
-                f"for the filter and a decimation by {self.resolved.decimation}; record longer, or decimate less"
+                f"for the filter and a decimation by {self.resolved.decimation}; {advice}"
             )
         self._tally, self.read = passing.tally, 1.0
         self._cached = cache if cache.is_whole else None

@@ -40,6 +40,7 @@ class Finding:
         where_unit: What ``where`` counts: seconds of the recording's clock, lines or data rows (both from 1).
         values: The numbers behind the sentence, by name, SI units.
         remedy: What to do about it; empty if there is nothing to do.
+        fix: Keys of a configuration that correct it (``recording.q.unit``), with values by joint; empty if none does.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Finding:
     where_unit: Place = ""
     values: Mapping[str, float] = field(default_factory=dict)
     remedy: str = ""
+    fix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def is_local(self) -> bool:

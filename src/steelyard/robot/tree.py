@@ -114,6 +114,10 @@ def renumbered(values: Mapping[str, float], numbers: Mapping[int, int | None]) -
 
 
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
+EARTH_GRAVITY = (9.7, 9.9)
+"""Sizes of gravity that a mounting may have [m/s^2]: on the Earth's surface it is 9.76 to 9.84."""
+SAME_SIZE = 1e-3
+"""Relative difference of gravities that have one size, written with four digits."""
 SAME_DIRECTION = 1 - 5e-7
 """Cosine of 1e-3 rad: directions of gravity that differ by less are those of one mounting."""
 
@@ -207,10 +211,28 @@ class Robot:
         turned = np.array([part + across.get(f"g{axis}", 0.0) for part, axis in zip(self.gravity, "xyz", strict=True)])
         turned[main] = 0.0
         turned[main] = np.copysign(np.sqrt(max(size**2 - turned @ turned, 0.0)), self.gravity[main])
-        if size == 0 or np.array_equal(turned, self.gravity):
-            return self
-        x, y, z = (turned * size / float(np.linalg.norm(turned))).tolist()
-        return self.with_gravity((x, y, z))
+        x, y, z = (turned * size / max(float(np.linalg.norm(turned)), 1e-300)).tolist()
+        return self if np.array_equal(turned, self.gravity) else self.with_gravity((x, y, z))
+
+    def mounted(self, gravity: Vector3) -> Robot:
+        """Return the same arm under the gravity of its mounting (base frame) [m/s^2], as a user states it.
+
+        Identified masses scale with one over the size of gravity, so a size that is a slip is refused.
+
+        Raises:
+            RobotError: If its size is none of the Earth's, of the arm's own gravity, or zero.
+        """
+        size, own = math.hypot(*gravity), math.hypot(*self.gravity)
+        lowest, highest = EARTH_GRAVITY
+        if lowest <= size <= highest or size == 0 or math.isclose(size, own, rel_tol=SAME_SIZE):
+            return self.with_gravity(gravity)
+        wanted = 9.81 if own == 0 or lowest <= own <= highest else own
+        also = "" if wanted == 9.81 else f", {own:.4g} as in robot '{self.name}',"
+        given, right = (",".join(f"{scale * part:.4g}" for part in gravity) for scale in (1.0, wanted / size))
+        raise RobotError(
+            f"gravity {given} has size {size:.4g} m/s^2; allowed are {lowest} to {highest}{also} and 0 (torques "
+            f"without gravity), as masses scale with it; the same direction at {wanted:.4g} is {right}"
+        )
 
     def with_locked(self, positions: Mapping[str, float]) -> Robot:
         """Return the same arm with joints held at given positions; they no longer count as moving.

@@ -19,6 +19,11 @@ UNEVEN = 0.05
 """Jitter, relative to the median step, from which on a grid must not be assumed."""
 GAP = 1.5
 """Steps longer than this many medians have lost samples."""
+BRIDGED = 3.0
+"""Steps of up to this many medians are bridged by `identify`, longer ones where ``max_gap`` says so."""
+LONGEST_BRIDGE = 0.05
+"""Longer gaps [s] are not worth bridging: friction that reverses within one is lost. With a gap in every second of a
+SCARA's log the unseen error is 0.037 % for bridged 40 ms, as without gaps, and 1.3 % for 100 ms."""
 
 _OCTAVE_BITS = 10
 _SHIFT = 52 - _OCTAVE_BITS
@@ -81,7 +86,7 @@ class TimeSteps:
         median = float(means[middle])
         yield self._jitter(used, means, median)
         if self._lost:
-            yield self._gap_finding()
+            yield self._gap_finding(median)
         if median > LONGEST_STEP or median < SHORTEST_STEP:
             yield _odd_unit(median)
 
@@ -98,7 +103,7 @@ class TimeSteps:
         remedy = "identify resamples it; stamps of the controller's own clock are better" if uneven else ""
         return Finding("jitter", "warning" if uneven else "info", text, "time", values=values, remedy=remedy)
 
-    def _gap_finding(self) -> Finding:
+    def _gap_finding(self, median: float) -> Finding:
         longest = [entry for entry in self._longest if entry[0] > GAP * self._typical]
         text = (
             f"{counted(self._gaps, 'gap')} in the stamps, about {counted(self._lost, 'sample')} lost; "
@@ -106,7 +111,33 @@ class TimeSteps:
         )
         values = {"gaps": float(self._gaps), "seconds": self._gap_seconds, "longest": longest[0][0]}
         where = tuple(time for _, time in longest)
-        return Finding("gap", "warning", text, "time", count=self._lost, where=where, where_unit="s", values=values)
+        remedy = "" if longest[0][0] <= (1 + UNEVEN) * BRIDGED * median else gap_remedy(longest[0][0])
+        return Finding("gap", "warning", text, "time", "", self._lost, where, "s", values, remedy)
+
+
+def bridging_gap(seconds: float) -> float | None:
+    """Return a ``max_gap`` [s] of two digits with which gaps of up to so many seconds are bridged; None: too long.
+
+    Example:
+        >>> from steelyard.recording.checks.time_steps import bridging_gap
+        >>> bridging_gap(0.04), bridging_gap(0.6)
+        (0.044, None)
+    """
+    return float(f"{1.1 * seconds:.2g}") if seconds <= LONGEST_BRIDGE else None
+
+
+def gap_remedy(longest: float) -> str:
+    """Return what to do about gaps of up to so many seconds that are not bridged by default."""
+    bridged = bridging_gap(longest)
+    if bridged is None:
+        return (
+            "too long to be bridged: identify fits the parts between gaps, less the ends of each; where they are many, "
+            'use a part without gaps, rows = "first:last" in [recording], or record without losing samples'
+        )
+    return (
+        "identify fits the parts between gaps of over three steps, less the ends of each; to bridge these, set "
+        f"max_gap = {bridged:g} under [identify]"
+    )
 
 
 def _lost_samples(steps: np.ndarray, late: np.ndarray, typical: float) -> int:

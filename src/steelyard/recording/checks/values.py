@@ -11,18 +11,23 @@ are not judged.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ...tables.table import FEW
 from ...text import counted
-from ..record import Finding, Samples
+from ..record import Finding, Samples, Severity
+from .motion import HARDLY
 from .subject import Subject
 
 TOLERANCE = 0.005
 """Limits are often rounded; less than this outside is not reported [rad or m]."""
 CHECKED = ("q", "qd", "torque")
+STRIDE = 8
+"""Samples over which the way of a joint is measured: noise and encoder steps would add to it."""
+OTHER_UNIT = 7.5
+"""A way that is more than this many times what velocities integrate to is in another unit (57.3: degrees)."""
 _STILL = "it stood still, or the column is dead"
 _CONSTANT = {"q": _STILL, "qd": _STILL, "torque": "the column is dead"}
 
@@ -36,6 +41,7 @@ class Ranges:
         self._most: dict[int, np.ndarray] = {}
         self._outside = np.zeros(len(subject.joints), int)
         self._outside_at: list[list[float]] = [[] for _ in subject.joints]
+        self._way, self._integrated_way = np.zeros(len(subject.joints)), np.zeros(len(subject.joints))
 
     def take(self, block: Samples, fresh: int) -> None:
         """Add the values of a block."""
@@ -46,6 +52,7 @@ class Ranges:
                 self._most[number] = np.maximum(self._most.setdefault(number, most), most)
                 if role == "q":
                     self._count_outside(block.time, values, least, most, fresh)
+        self._add_ways(block)
 
     def _count_outside(self, time: np.ndarray, q: np.ndarray, least: np.ndarray, most: np.ndarray, fresh: int) -> None:
         lower, upper = self._subject.lower - TOLERANCE, self._subject.upper + TOLERANCE
@@ -55,6 +62,14 @@ class Ranges:
             places = self._outside_at[row]
             places += [float(stamp) for stamp in time[outside[: FEW - len(places)]]]
 
+    def _add_ways(self, block: Samples) -> None:
+        """Add the ways that joints go, by their positions and by their velocities."""
+        positions, velocities = self._subject.row("q"), self._subject.row("qd")
+        if positions is not None and velocities is not None and block.count > STRIDE:
+            seconds = np.diff(block.time[::STRIDE])
+            self._way += np.abs(np.diff(block.channels[positions][:, ::STRIDE], axis=1)).sum(axis=1)
+            self._integrated_way += np.abs(block.channels[velocities][:, ::STRIDE][:, 1:]) @ seconds
+
     def findings(self) -> Iterator[Finding]:
         """Yield constant rows, positions outside the limits, and positions whose size says that they are degrees."""
         number = self._subject.row("q")
@@ -62,9 +77,8 @@ class Ranges:
         if number is None:
             return
         degrees = self._degrees(self._least[number], self._most[number])
-        if degrees:
-            yield degrees
-        else:
+        yield from degrees
+        if not degrees:
             yield from self._outside_limits(self._least[number], self._most[number])
 
     def _constant(self) -> Iterator[Finding]:
@@ -93,8 +107,11 @@ class Ranges:
                 "check zero (offset), sign and unit of q in the table [recording] of a file for --config",
             )  # fmt: skip
 
-    def _degrees(self, least: np.ndarray, most: np.ndarray) -> Finding | None:
-        """Return a finding if some turning joint goes absurdly far and all would fit if the numbers were degrees."""
+    def _degrees(self, least: np.ndarray, most: np.ndarray) -> list[Finding]:
+        """Return findings if some turning joints go absurdly far and would fit if the numbers were degrees.
+
+        Of single joints if at least as many others move within their limits as radians, else one of all joints.
+        """
         subject = self._subject
         bound = np.maximum(np.abs(subject.lower), np.abs(subject.upper))
         limited = np.isfinite(bound)
@@ -106,16 +123,51 @@ class Ranges:
         reach = 1.05 * np.maximum(bound, 2 * math.pi)
         would_fit = ~subject.revolute | (size * math.pi / 180 <= reach)
         if subject.position_unit != "rad" or not absurd.any() or not would_fit.all():
-            return None
+            return []
+        width = np.minimum(subject.upper - subject.lower, 2 * math.pi)
+        radians = subject.revolute & (size <= bound + TOLERANCE) & (most - least > HARDLY * width)
+        radians &= (self._integrated_way == 0) | self._velocities_agree
+        severity = "bad" if limited.any() else "warning"
+        if absurd.sum() <= radians.sum():
+            return self._single_joints_in_degrees(absurd, size, severity)
         joint = subject.joints[int(np.argmax(absurd))]
         text = f"positions reach {size[absurd].max():.4g} rad at {joint}, far beyond its range; as degrees they fit"
-        severity = "bad" if limited.any() else "warning"
         remedy = "declare q = { columns = ..., unit = 'deg' } in the table [recording] of a file for --config"
+        fix = self._degrees_declared(np.flatnonzero(subject.revolute).tolist())
         if (~subject.revolute | (size <= np.abs(subject.gears) * reach)).all():  # no gear ratio is known: false
             text += ", and as those of motors before the gears"
-            remedy = remedy.replace("'deg' }", "'deg' }, or side = 'motor',")
+            remedy, fix = remedy.replace("'deg' }", "'deg' }, or side = 'motor',"), {}
         values = {"size": float(size.max())}
-        return Finding("degrees", severity, text, "q", joint, int(absurd.sum()), values=values, remedy=remedy)
+        return [
+            Finding("degrees", severity, text, "q", joint, int(absurd.sum()), values=values, remedy=remedy, fix=fix)
+        ]
+
+    @property
+    def _velocities_agree(self) -> np.ndarray:
+        """Which velocities (n,) are recorded and in the unit of their positions, a second."""
+        return self._way < OTHER_UNIT * self._integrated_way
+
+    def _single_joints_in_degrees(self, absurd: np.ndarray, size: np.ndarray, severity: Severity) -> list[Finding]:
+        turning = np.where(absurd, "deg", "rad")
+        units = np.where(self._subject.revolute, turning, "m").tolist()
+        remedy = f"declare q = {{ columns = ..., unit = {units} }} in the table [recording] of a file for --config"
+        found = []
+        for row in map(int, np.flatnonzero(absurd)):
+            joint = self._subject.joints[row]
+            text = (
+                f"positions of {joint} reach {size[row]:.4g} rad, far beyond its range; as degrees they fit, while "
+                "other joints move within their limits as radians"
+            )
+            values, fix = {"size": float(size[row])}, self._degrees_declared([row])
+            found.append(Finding("degrees", severity, text, "q", joint, 1, values=values, remedy=remedy, fix=fix))
+        return found
+
+    def _degrees_declared(self, rows: Sequence[int]) -> dict[str, dict[str, str]]:
+        """Return the keys that declare joints in degrees, and velocities that agree with these in degrees a second."""
+        joints = self._subject.joints
+        fix = {"recording.q.unit": {joints[row]: "deg" for row in rows}}
+        velocities = {joints[row]: "deg/s" for row in rows if self._velocities_agree[row]}
+        return fix | ({"recording.qd.unit": velocities} if velocities else {})
 
 
 LEAST_JUMP = np.array([0.005, 0.02])
