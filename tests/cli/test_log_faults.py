@@ -288,7 +288,7 @@ def test_a_tilt_that_was_chosen_does_not_hide_the_mounting(capsys):
     _, wrong = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz", "--select")
     assert "tilt" in wrong["effects"]
     (reason,) = [reason for reason in wrong["verdict"]["reasons"] if reason["about"] == "mounting"]
-    assert "--gravity 0,9.81,0;" in reason["remedy"]
+    assert "--gravity 0,9.81,0," in reason["remedy"]
 
 
 @pytest.mark.large

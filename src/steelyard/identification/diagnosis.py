@@ -26,7 +26,7 @@ from .gravity_fits import better_mounting
 from .hypotheses import likely_cause
 from .inputs import Inputs, labels_of, model_of, settings_of, sources_of, without_locked
 from .log_faults import LogFault
-from .mounting import LARGE_TILT, angle_between
+from .mounting import LARGE_TILT, MOUNTING, angle_between
 from .payload_body import FileScale, scales_by_joint
 from .result import Identification
 from .settings import Settings
@@ -287,7 +287,7 @@ def with_causes(found: Identification, inputs: Inputs, stage: Stage) -> Verdict:
         stage("checking the mounting")
         mounting = better_mounting(found.equations, inputs.training, found.resolved, found.settings.threads)
         causes += [] if mounting is None else [mounting.reason]
-    return verdict_of(verdict.criteria, [*causes, *_cautions(verdict)]) if causes else verdict
+    return verdict_of(verdict.criteria, [*causes, *_cautions(verdict, causes)]) if causes else verdict
 
 
 def _explained(found: Identification, inputs: Inputs) -> Verdict:
@@ -308,13 +308,14 @@ def _explained(found: Identification, inputs: Inputs) -> Verdict:
             causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
         elif mounting is not None:
             causes = [mounting.reason]
-    return verdict_of(found.verdict.criteria, [*causes, *_cautions(found.verdict)])
+    return verdict_of(found.verdict.criteria, [*causes, *_cautions(found.verdict, causes)])
 
 
-def _cautions(verdict: Verdict) -> list[Reason]:
-    """Return the reasons of a verdict that are not those of its criteria."""
-    rows = {row.name for row in verdict.criteria}
-    return [reason for reason in verdict.reasons if reason.criterion not in rows]
+def _cautions(verdict: Verdict, causes: Sequence[Reason]) -> list[Reason]:
+    """Return the reasons of a verdict that are not those of its criteria, nor a tilt beside another mounting."""
+    others = {row.name for row in verdict.criteria}
+    others |= {MOUNTING} & {cause.criterion for cause in causes}
+    return [reason for reason in verdict.reasons if reason.criterion not in others]
 
 
 def _may_be_mounted_otherwise(found: Identification) -> bool:
