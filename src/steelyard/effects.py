@@ -189,6 +189,7 @@ EFFECTS: dict[str, Effect] = {
         ),
         Effect("gain", "error of the torque gain", "setup_errors.gain", ("kt",), "link"),
         Effect("zero", "error of the joint zeros", "setup_errors.zero", ("dq",), "link"),
+        Effect("scale", "error of the scale of positions", "setup_errors.scale", ("kq",), "link"),
         *_further_friction("motor"),
         *_further_friction("link"),
         *_periodic_and_thermal("motor"),
@@ -199,7 +200,7 @@ EFFECTS: dict[str, Effect] = {
 """By name, in the order of a model's columns."""
 
 
-SETUP_ERRORS = ("tilt", "gain", "zero")
+SETUP_ERRORS = ("tilt", "gain", "zero", "scale")
 """Effects that belong to mounting and sensors and not to the arm."""
 
 

@@ -364,6 +364,28 @@ def test_a_torque_of_a_wrong_gain_is_named_with_that_gain(arm, row, ratio):
 
 
 @pytest.mark.parametrize(
+    ("arm", "row"),
+    [
+        ("staubli_tx40", 2),
+        pytest.param("ur10e", 0, marks=pytest.mark.large),
+        pytest.param("ur10e", 2, marks=pytest.mark.large),
+        pytest.param("kuka_lwr4", 3, marks=pytest.mark.large),
+    ],
+)
+def test_a_joint_that_moves_farther_than_is_measured_is_named(arm, row):
+    """As with a wrong gear ratio of positions on the motor side."""
+    log = recorded(0, arm=arm)
+    q = log.q.copy()
+    q[row] *= 0.9
+    found = diagnose(arm, [replace(log, q=q, qd=None)])
+    assert codes(found) == [("position_scale", log.joints[row])]
+    (finding,) = [one for one in found.findings if one.code == "position_scale"]
+    assert finding.interval is not None
+    assert finding.interval[0] < 0.9 < finding.interval[1]
+    assert "gear_ratio" in finding.remedy
+
+
+@pytest.mark.parametrize(
     ("rows", "joint"),
     [((1, 2), "joint_2, joint_3"), pytest.param((0, 3), "joint_1, joint_4", marks=pytest.mark.large)],
 )

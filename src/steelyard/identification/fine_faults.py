@@ -5,11 +5,10 @@ Each test yields findings with a value, its 95 % interval, a remedy, and the key
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -26,11 +25,11 @@ from ..observe import (
     reduce_rows,
     resolve_preparation,
 )
-from ..recording.record import Severity
 from ..verdict import first_named
 from .bias_reasons import common_remedy
 from .gravity_fits import GravityFits
 from .inputs import Labelled, check_motion, shows_moments, sources_of
+from .log_faults import Diagnosed
 from .mounting import Tilt, tilt_of
 from .payload_body import LoadBeyondFile, load_beyond_file, mass_of
 from .payload_gains import gains_used
@@ -51,37 +50,10 @@ WEAK = 100.0
 PAYLOAD_MASS = "ML"
 WRONG_SCALE = 2.5
 """A torque that is by this factor larger or smaller than expected is in another unit."""
+SURE_SCALE = 2.0
+"""A scale of positions differs from one by so many half widths of its interval."""
 NO_NOISE = 1e-8
 """Positions with less noise than this were commanded, or computed [rad or m]."""
-
-
-@dataclass(frozen=True)
-class Diagnosed:
-    """A fault, or something worth knowing, that the model shows.
-
-    Attributes:
-        code: Name of it: ``torque_sign``, ``tilt``, ``delay`` ...
-        severity: ``info``, ``warning``, or ``bad``: a fit is pointless before it is mended.
-        text: What was found, where and how much, one sentence.
-        remedy: What to do about it.
-        joint: Joint it concerns; empty for all.
-        recording: Label of the recording it concerns; empty for all.
-        value: The number behind it, None if there is none.
-        interval: Its 95 % interval, None if it has none.
-        unit: Unit of both.
-        fix: Keys of a configuration file that correct it, with tables: ``identify.delay``; empty if none can.
-    """
-
-    code: str
-    severity: Severity
-    text: str
-    remedy: str
-    joint: str = ""
-    recording: str = ""
-    value: float | None = None
-    interval: tuple[float, float] | None = None
-    unit: str = ""
-    fix: Mapping[str, Any] = field(default_factory=dict)
 
 
 class PlainFit:
@@ -227,7 +199,7 @@ def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
     known = all(one.is_known for one in gains_used(fit.sources))
     found = setup_errors(fit.equations, fit.short, fit.resolved, fit.plain, fit.settings, gains=known)
     for one in found[0]:
-        yield {"tilt": _tilt_error, "zero": _zero, "gain": _gain}[one.effect](fit, one)
+        yield from {"tilt": _tilt_error, "zero": _zero, "gain": _gain, "scale": _position_scale}[one.effect](fit, one)
     if found[1]:
         yield Diagnosed(
             "unseen_zeros", "info", f"these torques cannot confirm the zeros of {first_named(found[1])}: errors of 45 "
@@ -250,8 +222,8 @@ def tested_set_up(fit: PlainFit) -> tuple[list[Diagnosed], PlainFit]:
     return found, fit.under(turned[-1]) if turned else fit
 
 
-def _tilt_error(fit: PlainFit, one: SetupError) -> Diagnosed:
-    return _tilt(tilt_of(fit.model.robot, one.names, one.values, one.half_width))
+def _tilt_error(fit: PlainFit, one: SetupError) -> Iterator[Diagnosed]:
+    yield _tilt(tilt_of(fit.model.robot, one.names, one.values, one.half_width))
 
 
 def _tilt(found: Tilt) -> Diagnosed:
@@ -263,11 +235,11 @@ def _tilt(found: Tilt) -> Diagnosed:
     )  # fmt: skip
 
 
-def _zero(fit: PlainFit, one: SetupError) -> Diagnosed:
+def _zero(fit: PlainFit, one: SetupError) -> Iterator[Diagnosed]:
     (value,), (half,) = one.values, one.half_width
     revolute = fit.model.robot.joint(one.joint).kind == "revolute"
     factor, unit = (np.degrees(1.0), "degrees") if revolute else (1e3, "mm")
-    return Diagnosed(
+    yield Diagnosed(
         "joint_zero", "warning",
         f"the zero of {one.joint} is off by {-factor * value:.3g} +- {factor * half:.2g} {unit}: its position "
         f"reads {'more' if value < 0 else 'less'} than it is",
@@ -277,11 +249,26 @@ def _zero(fit: PlainFit, one: SetupError) -> Diagnosed:
     )  # fmt: skip
 
 
-def _gain(fit: PlainFit, one: SetupError) -> Diagnosed:
+def _position_scale(_: PlainFit, one: SetupError) -> Iterator[Diagnosed]:
+    (value,), (half,) = one.values, one.half_width
+    ratio = 1 / (1 + value)
+    width = half / (1 + value) ** 2 + value**2  # columns are derivatives: what they leave out is of second order
+    if abs(ratio - 1) < SURE_SCALE * width:
+        return  # real arms have friction that looks so
+    yield Diagnosed(
+        "position_scale", "warning",
+        f"the position of {one.joint} reads {ratio:.3g} +- {width:.2g} times what it moves, as the torques show: its "
+        "gear ratio or unit may be wrong",
+        f"check gear_ratio and unit of the position of {one.joint} in the set-up", one.joint, value=ratio,
+        interval=(ratio - width, ratio + width), unit="1",
+    )  # fmt: skip
+
+
+def _gain(fit: PlainFit, one: SetupError) -> Iterator[Diagnosed]:
     (value,), (half,) = one.values, one.half_width
     ratio = 1 + value
     is_unit = not 1 / WRONG_SCALE < ratio < WRONG_SCALE
-    return Diagnosed(
+    yield Diagnosed(
         "torque_unit" if is_unit else "torque_gain", "bad" if is_unit else "warning",
         f"the torque of {one.joint} is {ratio:.3g} +- {half:.2g} times what the torques of the other joints imply: "
         "its gear ratio, gain or unit may be wrong, or the model lacks something there",

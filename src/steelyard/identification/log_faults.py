@@ -27,6 +27,7 @@ from ..observe import (
     reduce_rows,
 )
 from ..recording import Recording
+from ..recording.record import Severity
 from .gravity_fits import WELL, GravityFits, relative_residual
 from .inputs import MASSIVE, Labelled, feels_gravity, shows_moments, sources_of
 
@@ -57,6 +58,35 @@ class LogFault:
     remedy: str
     misfit: float = np.nan
     code: str = ""
+    fix: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """A fault, or something worth knowing, that the model shows.
+
+    Attributes:
+        code: Name of it: ``torque_sign``, ``tilt``, ``delay`` ...
+        severity: ``info``, ``warning``, or ``bad``: a fit is pointless before it is mended.
+        text: What was found, where and how much, one sentence.
+        remedy: What to do about it.
+        joint: Joint it concerns; empty for all.
+        recording: Label of the recording it concerns; empty for all.
+        value: The number behind it, None if there is none.
+        interval: Its 95 % interval, None if it has none.
+        unit: Unit of both.
+        fix: Keys of a configuration file that correct it, with tables: ``identify.delay``; empty if none can.
+    """
+
+    code: str
+    severity: Severity
+    text: str
+    remedy: str
+    joint: str = ""
+    recording: str = ""
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    unit: str = ""
     fix: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -67,7 +67,7 @@ class UnseenErrors:
         return f"{self.method:.3g} % on unseen motion, against {self.plain:.3g} % of weighted least squares"
 
 
-LARGE = {"torque_gain": 0.05, "torque_unit": 0.05, "joint_zero": 0.05, "tilt": 1.0}
+LARGE = {"torque_gain": 0.05, "torque_unit": 0.05, "joint_zero": 0.05, "position_scale": 0.05, "tilt": 1.0}
 """Errors of the set-up beyond which a result is fair at best: relative gain, [rad or m], [deg]."""
 
 
@@ -86,7 +86,7 @@ def _set_up_grade(one: Diagnosed) -> Grade | None:
     """Return the best grade beside an error of the set-up; None if it is small, or none of the result."""
     if one.code not in LARGE or one.value is None:
         return None
-    size = abs(one.value - 1) if one.code in ("torque_gain", "torque_unit") else abs(one.value)
+    size = abs(one.value - 1) if one.code in ("torque_gain", "torque_unit", "position_scale") else abs(one.value)
     return "fair" if size > LARGE[one.code] else None
 
 

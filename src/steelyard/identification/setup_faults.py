@@ -26,8 +26,8 @@ from .settings import Settings
 
 CERTAIN = 4.0
 """A fault of the set-up is this many standard deviations from none, over blocks left out."""
-LEAST = {"tilt": 0.05, "zero": 0.005, "gain": 0.05}
-"""Smaller ones are not worth a sentence: component of gravity [m/s^2] (0.3 degrees), [rad or m], relative gain."""
+LEAST = {"tilt": 0.05, "zero": 0.005, "gain": 0.05, "scale": 0.02}
+"""Smaller ones are not worth a sentence: gravity [m/s^2] (0.3 degrees), [rad or m], relative gain and scale."""
 LEAST_GAIN = 0.005
 """Least part of the squared error of left-out blocks that a fault of the set-up explains."""
 COMPETING = ("off", "Fvv", "Fg", "Fd2", "Fd4")
@@ -121,7 +121,7 @@ def _searched(
 def _with_setup_errors(equations: Equations, estimate: Estimate, gains: bool) -> Model:
     model = equations.model
     side = "l" if model.measured == "joint" else "m"
-    added = [*(f"{law}{side}" for law in COMPETING), "zero", *(["gain"] if gains else ())]
+    added = [*(f"{law}{side}" for law in COMPETING), "zero", "scale", *(["gain"] if gains else ())]
     added += ["tilt"] if any(model.robot.gravity) and shows_moments(equations) else []
     friction = replace(model.friction, inertias=MappingProxyType(dict(inertias_of(model, estimate))))
     effects = (*model.chosen_effects, *(name for name in added if name not in model.effects))

@@ -1,4 +1,4 @@
-"""Errors of an arm's set-up: a tilted base, torque sensors of a wrong gain, joints whose zero is elsewhere.
+"""Errors of an arm's set-up: a tilted base, wrong gains of torques, wrong zeros and scales of positions.
 
 Each multiplies the inertial parameters, so that it is not linear beside them. Its columns are torques of known inertial
 parameters: with those of the fit before, and the tilt that it found, a few fits converge.
@@ -76,3 +76,15 @@ def zero(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``dq d(tau)/dq``: what joints that stand elsewhere than their encoders say change."""
     parameters = tuple(joint_parameter(body, effect.symbols[0], effect, "rad", "m") for body in robot.actuated)
     return Term(parameters, ca.jacobian(link_torques(effect, robot, motion), motion.q))
+
+
+def scale(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``kq (q d/dq + qd d/dqd + qdd d/dqdd) tau``: what joints that move farther than is measured change.
+
+    The gear ratio of a joint whose positions are measured before the gears, or their unit, is such a scale.
+    """
+    parameters = tuple(joint_parameter(body, effect.symbols[0], effect, "1", "1") for body in robot.actuated)
+    torques, columns = link_torques(effect, robot, motion), ca.SX(motion.q.shape[0], motion.q.shape[0])
+    for signal in (motion.q, motion.qd, motion.qdd):
+        columns += ca.jacobian(torques, signal) @ ca.diag(signal)
+    return Term(parameters, columns)
