@@ -1,9 +1,9 @@
 """Results that may not move: every command on a representative set, compared with what is kept in ``tests/golden``.
 
-A change that moves a figure on purpose freezes it anew and says why::
+A change that moves a figure on purpose freezes it anew and says why, with one thread for linear algebra as tests have::
 
-    python tests/test_golden.py              # all cases
-    python tests/test_golden.py payload p1   # those whose names contain one of these words
+    OPENBLAS_NUM_THREADS=1 python tests/test_golden.py              # all cases
+    OPENBLAS_NUM_THREADS=1 python tests/test_golden.py payload p1   # those whose names contain one of these words
 
 Texts and whole numbers must be equal, other numbers to 1e-9 of themselves (in a list: of its largest). On another kind
 of machine linear algebra rounds differently: numbers are compared to 1e-5 there, and cases that search are skipped.
