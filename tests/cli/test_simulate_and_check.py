@@ -143,6 +143,18 @@ def test_a_log_of_another_robot_is_refused(workplace, capsys):
     assert "log.csv" in error
 
 
+def test_a_wrong_key_of_a_configuration_is_refused_before_the_log_is_read(workplace, capsys):
+    time = np.arange(0, 1, 0.01)
+    written_log("log.csv", np.array([[0.4], [1.0]]) * np.sin(2 * time), time)
+    Path("arm.toml").write_text("[identify]\ncutof = 10.0\n", encoding="utf-8")
+    assert main(["check", "scara_2r", "log.csv", "--config", "arm.toml"]) == 1
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert "unknown key 'cutof'" in printed.err
+    assert "cutoff" in printed.err
+    assert printed.err.count("\n") == 1
+
+
 def test_no_log_at_all_is_told(capsys):
     assert main(["check", "scara_2r"]) == 1
     assert "no log given; name one" in capsys.readouterr().err

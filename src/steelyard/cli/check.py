@@ -64,12 +64,12 @@ def check(
     require_files(robot_file(robot), *in_folder(root, logs), config)
     if fix is not None and fix.exists():
         raise ConfigError(f"--fix {fix}: the file exists and is not overwritten; name another")
-    arm, inputs = load_robot(robot), hashes_of(Path(robot), config)
+    arm, inputs, settings = load_robot(robot), hashes_of(Path(robot), config), _settings(config)
     with quietly(quiet), RunFolder(out, "check") as saved:
         streams = streams_of(arm, logs, config, (table,), root)
         signals = [None if out is None else CheckedSignals(arm) for _ in streams]
         recordings = [_summary(stream, inputs, lines) for stream, lines in zip(streams, signals, strict=True)]
-        found, note = _diagnosed(arm, streams, recordings, config, table) if model else ([], NOT_ASKED)
+        found, note = _diagnosed(arm, streams, recordings, config, table, settings) if model else ([], NOT_ASKED)
         by_model = [_to_json(one) for one in found]
         findings = [*_flat(recordings), *by_model]
         content = {"robot": arm.name, "recordings": recordings, "findings": findings, "model_note": note or None}
@@ -87,6 +87,7 @@ def _diagnosed(
     recordings: Sequence[Mapping[str, Any]],
     config: Path | None,
     table: str,
+    settings: Settings,
 ) -> tuple[list[Diagnosed], str]:
     """Return what a model of the arm shows of logs, or a note why none was fitted."""
     from ..errors import SteelyardError
@@ -101,7 +102,7 @@ def _diagnosed(
         return [], "no model was fitted: not every recording has torques"
     timing = Timing()
     try:
-        robot, settings = with_declared_source(arm, config, (table,)), _settings(config)
+        robot = with_declared_source(arm, config, (table,))
         found = diagnose(robot, read_streams(streams), settings, stage=timing.stage)
     except SteelyardError as error:
         return [], f"no model was fitted: {error}"
@@ -110,7 +111,7 @@ def _diagnosed(
     return list(found.findings), ""
 
 
-def _settings(config: Path | None) -> Settings | None:
+def _settings(config: Path | None) -> Settings:
     """Return the settings of a configuration's table [identify] that concern the model and the preparation."""
     from ..identification import SCHEMA, settings_from_table
     from ..run import read_config

@@ -105,7 +105,7 @@ def diagnose(
     found = [*_gross(fit)]
     # A tilted base may look like another gain of a joint that gravity does not pull at else.
     if not any(one.severity == "bad" and one.code != "gain_changed" for one in found):
-        stage("testing base, zeros and gains")
+        stage("testing base, zeros, scales and gains")
         errors, turned = tested_set_up(fit)
         found += errors
         for name, test in FINE_TESTS.items():

@@ -192,7 +192,7 @@ def late_torques(fit: PlainFit) -> Iterator[Diagnosed]:
 
 
 def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
-    """Yield a tilted base, joint zeros that are elsewhere, and torques of a wrong gain, of measured torques alone."""
+    """Yield a tilted base, zeros and scales of positions, and gains of torques, of measured torques alone."""
     if fit.computed_to is not None:
         return  # they show the set-up of the controller's model, and what its torques leave out
     # Gains of currents that nobody knows differ by design: steelyard gains finds them.

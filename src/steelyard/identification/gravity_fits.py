@@ -1,11 +1,11 @@
 """Fits with gravity as it may be: is the arm mounted as the model says, and is gravity in the torques at all?
 
 Gravity enters the equations linearly, but multiplied by the first moments: it cannot be estimated beside them by linear
-least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits
-show it; rows are reduced once for all, with columns of what each component of gravity adds, so that a slope is searched
-for from the best axis. Where friction is most of the torque, residuals of torques without gravity are not that much
-larger: no gravity at all, a model with fewer parameters, is also taken where it is likelier in nearly every block of
-time.
+least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits show
+it; rows are reduced once for all, with columns of what each component of gravity adds, so that a slope is searched for
+from the best axis, and a tilt of the base from directions around the model's. Where friction is most of the torque,
+residuals of torques without gravity are not that much larger: no gravity at all, a model with fewer parameters, is also
+taken where it is likelier in nearly every block of time.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ FIRST_STEP, LAST_STEP = 22.5, 0.1
 """Steps of the search for a slope, halved where none is better [deg]."""
 RINGS = (1.5, 4.0, 8.0)
 """Angles from the model's gravity at which the search for a tilt begins [deg]."""
-SMALL_FACTOR, ASIDE = 1.2, (-2.0, -1.0, 0.0, 1.0, 2.0)
-"""Steps of the search for an interval are longer by this factor each, and go so many times as far aside."""
+WIDENING, ASIDE = 1.2, (-2.0, -1.0, 0.0, 1.0, 2.0)
+"""Each step of the search for an interval goes farther by this factor, and so many times as far aside."""
 
 _NONE = (0.0, 0.0, 0.0)
 _ASKEW = (5.0, 6.0, 6.0)
@@ -205,7 +205,7 @@ class GravityFits:
             turned = [_turned(there, aside, part * np.radians(step)) for part in ASIDE]
             if min(fit.likelier(self.of(gravity)) for gravity in turned) >= least:
                 break
-            step *= SMALL_FACTOR
+            step *= WIDENING
         return step
 
     def _residual(self, gravity: Vector3) -> float:
@@ -267,11 +267,12 @@ class _GravityFit:
 
     def likelier(self, other: _GravityFit) -> float:
         """Return by how many standard errors over blocks this fit is likelier than another (Vuong's test)."""
-        own, their = self._by_block(), other._by_block()
+        own, their = self._by_block, other._by_block
         gains = np.array([own[block] - their[block] for block in own if block in their])
         spread = float(gains.std(ddof=1)) if len(gains) > 1 else 0.0
         return float(gains.sum() / (np.sqrt(len(gains)) * spread)) if spread > 0 else 0.0
 
+    @cached_property
     def _by_block(self) -> dict[tuple[str, int], float]:
         """Return the log-likelihood of every block of time of every recording, each equation with its own noise."""
         observations = self.blocks()

@@ -165,7 +165,7 @@ class Settings:
             checked(self.covariance, choice(*COVARIANCES), "covariance", EstimateError)
             if ESTIMATORS[self.method].data == "rows":
                 raise EstimateError(
-                    f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it away, "
+                    f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it out, "
                     f"or choose one of {', '.join(FACTOR_METHODS)}"
                 )
         if self.robust is not None:

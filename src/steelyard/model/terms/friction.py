@@ -122,7 +122,7 @@ def dahl_states(effect: Effect, motion: MotionSymbols) -> ca.SX:
     """
     if motion.memory is None:
         raise ModelError(
-            f"effect '{effect.name}' is friction with a state, which is not known here; leave it away, or choose a "
+            f"effect '{effect.name}' is friction with a state, which is not known here; leave it out, or choose a "
             "method of least squares"
         )
     size = motion.memory.shape[0] // len(motion.friction.dahl)

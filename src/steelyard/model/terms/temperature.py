@@ -23,7 +23,7 @@ def viscous(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
 def _thermal(effect: Effect, robot: Robot, motion: MotionSymbols, shape: ca.SX, units: tuple[str, str]) -> Term:
     if motion.temperature is None:
         raise ModelError(
-            f"effect '{effect.name}' depends on the temperature of the joints, which is not known here; leave it away, "
+            f"effect '{effect.name}' depends on the temperature of the joints, which is not known here; leave it out, "
             "or choose a method of least squares"
         )
     parameters = [joint_parameter(body, effect.symbols[0], effect, *units, "part") for body in robot.actuated]

@@ -190,7 +190,7 @@ def link_torques(effect: Effect, robot: Robot, motion: MotionSymbols, gravity: c
     if motion.inertias is None:
         raise ModelError(
             f"effect '{effect.name}' is in proportion to the torques of the links, whose inertias are not known here; "
-            "leave it away, or give the robot file inertias"
+            "leave it out, or give the robot file inertias"
         )
     qdd = motion.qdd if motion.load_qdd is None else motion.load_qdd
     links = inverse_dynamics(robot, motion.q, motion.qd, qdd, ca.SX(motion.inertias), gravity=gravity)
