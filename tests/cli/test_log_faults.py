@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -349,7 +350,9 @@ def test_torques_of_all_joints_reversed_are_named_although_one_joint_is_noisy(ca
         write_recording(with_torque(scara(seed), reversed_and_noisy), Path(name))
     code, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz", "--select")
     assert code == 2
-    assert "the torques of all joints seem reversed" in result["verdict"]["reasons"][0]["text"]
+    text = result["verdict"]["reasons"][0]["text"]
+    assert "the torques of all joints seem reversed" in text
+    assert re.search(r"the joints' residuals stay [\d.]+ % of their torques", text)  # signs of all change no residual
 
 
 SPATIAL = """[robot]

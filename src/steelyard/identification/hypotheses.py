@@ -253,10 +253,9 @@ def likely_cause(
         return None
     fit, fault = min(trials.cures, key=lambda one: one[0].rank)
     fewer = f"impossible values are {fit.impossible} instead of {before.impossible}, and " if before.impossible else ""
-    text = (
-        f"{fault.text}: so changed, {fewer}the joints' residuals are {100 * fit.misfit:.2g} instead of "
-        f"{100 * before.misfit:.2g} % of their torques"
-    )
+    now, then = f"{100 * fit.misfit:.2g}", f"{100 * before.misfit:.2g}"
+    residuals = f"stay {now}" if now == then else f"are {now} instead of {then}"
+    text = f"{fault.text}: so changed, {fewer}the joints' residuals {residuals} % of their torques"
     return replace(fault, text=text, misfit=fit.misfit)
 
 

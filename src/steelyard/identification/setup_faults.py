@@ -1,9 +1,9 @@
 """Faults of a log's set-up that show as further columns of the regressor, or as changes from block to block.
 
-A tilted base, joint zeros that are elsewhere and torques of a wrong gain are derivatives of the torques at known
-inertias. They compete with the friction laws that real arms have, and with friction that changes with time: what one of
-these predicts better is no fault of the set-up. Their uncertainty is that over blocks of time, each left out in turn
-(jackknife): it holds for correlated noise and for what the model lacks. All of it needs factors of the rows alone.
+A tilted base, zeros and scales of positions and gains of torques are derivatives of the torques at known inertias. They
+compete with the friction laws that real arms have, and with friction that changes with time: what one of these predicts
+better is no fault of the set-up. Their uncertainty is that over blocks of time, each left out in turn (jackknife): it
+holds for correlated noise and for what the model lacks. All of it needs factors of the rows alone.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class SetupError:
     """An error of the set-up that the recordings show.
 
     Attributes:
-        effect: ``tilt``, ``zero`` or ``gain``.
+        effect: ``tilt``, ``zero``, ``scale`` or ``gain``.
         joint: Joint it concerns; empty for the base.
-        values: Its values: components of gravity [m/s^2], position [rad or m], or relative gain.
+        values: Its values: components of gravity [m/s^2], position [rad or m], relative scale or gain.
         sigma: Their standard deviations.
         half_width: Half widths of their 95 % intervals.
         names: Names of the parameters.
