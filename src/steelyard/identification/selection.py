@@ -4,7 +4,7 @@ One pass over the rows of a model with all candidates gives factors by block of 
 alone. Candidates are an effect of all joints, or of one joint. In every step each is added to the model in turn, the
 parameters are estimated from all blocks but one and the torques of that block predicted. The candidate that reduces
 the squared error of prediction most, less one standard error of that over the blocks, joins the model if the reduction
-is material and more than two standard errors.
+is material and more than two standard errors; the scale of a balancer, one parameter of a known law, needs less.
 
 Three things keep evidence honest. Blocks are contiguous, so that correlated noise is none. Where a motion repeats, all
 repetitions of its parts are left out together: else the model would be asked for what it was fitted to. And links are
@@ -46,7 +46,9 @@ STANDARD_ERRORS = 2.0
 FIRST_GAIN = 0.05
 """Least reduction of the squared error by the first candidate: less is not worth another model."""
 LEAST_GAIN = 0.01
-"""Least reduction by the others, and by the scale of a balancer: one parameter of a known law, hardly overfitted."""
+"""Least reduction by the others."""
+LEAST_OF_SCALE, ERRORS_OF_SCALE = 0.002, 1.5
+"""Both for the scale of a balancer: one parameter of a known law, tried once, is hardly overfitted."""
 KNOWN_CAUSES = ("tilt", "balancer")
 """Effects that are estimated wherever others are chosen."""
 MOST_STEPS = 30
@@ -234,9 +236,10 @@ def _forward(
         is_known = np.isfinite(after).all(axis=0)  # in every block; else its parameters are not identifiable there
         gains = np.where(is_known, before[:, None] - np.where(is_known, after, 0.0), 0.0)
         gain, error = gains.sum(axis=0), np.sqrt(len(gains)) * gains.std(axis=0, ddof=1)
-        needed = [LEAST_GAIN if steps or name.startswith("balancer") else FIRST_GAIN for name in left]
-        least = np.array(needed) * before.sum()
-        is_enough = is_known & (gain > STANDARD_ERRORS * error) & (gain > least)
+        is_scale = np.array([name.startswith("balancer") for name in left])
+        least = np.where(is_scale, LEAST_OF_SCALE, LEAST_GAIN if steps else FIRST_GAIN) * before.sum()
+        errors = np.where(is_scale, ERRORS_OF_SCALE, STANDARD_ERRORS)
+        is_enough = is_known & (gain > errors * error) & (gain > least)
         if not is_enough.any():
             break
         best = int(np.argmax(np.where(is_enough, gain - error, -np.inf)))
