@@ -75,7 +75,7 @@ def test_imports_run_one_way():
 def test_modules_are_read_in_one_sitting():
     lengths = {str(path.relative_to(SOURCE)): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
     assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
-    assert len(MODULES) <= 444
+    assert len(MODULES) <= 446
 
 
 def test_a_class_name_means_one_thing():

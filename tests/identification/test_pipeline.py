@@ -12,7 +12,7 @@ from simulated_experiments import lwr4, scara
 from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identification import Identification, Settings, identify, settings_from_table
-from steelyard.observe import Preparation
+from steelyard.observe import Preparation, shares_samples
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
 
@@ -176,11 +176,32 @@ def still_scara() -> Recording:
     return replace(recording, q=q)
 
 
+def cut(recording: Recording, first: int, last: int) -> Recording:
+    """Return a part of a recording as another program may write it: stamps from zero, seven digits."""
+    own = recording.torques[0]
+    torque = replace(own, values=np.round(own.values[:, first:last], 6))
+    q = np.round(recording.q[:, first:last], 6)
+    time = recording.time[first:last] - recording.time[first]
+    return replace(recording, time=time, q=q, qd=None, reference=None, torques=(torque,), sources=(), notes=())
+
+
+def test_another_run_of_a_motion_does_not_share_samples_with_it():
+    noise = np.random.default_rng(0).standard_normal((2, *scara(1).q.shape))
+    again = cut(scara(1), 0, scara(1).samples)
+    torque = again.torques[0].values + 0.02 * again.torques[0].values.std() * noise[0]
+    other = replace(again, torques=(replace(again.torques[0], values=torque),))
+    assert shares_samples(scara(1), again)
+    assert not shares_samples(scara(1), other)
+    assert not shares_samples(scara(1), replace(again, q=again.q + 1e-4 * noise[1]))
+    assert not shares_samples(scara(1), cut(scara(1), 0, 5))
+
+
 @pytest.mark.parametrize(
     ("recordings", "validation", "settings", "expected"),
     [
         ([], [], QUICK, "no recording is left"),
         (["scara 1"], ["scara 1"], QUICK, "is the same data as"),
+        (["scara 3", "scara 1"], ["cut"], QUICK, "has samples of 'recording 2', which is fitted"),
         (["scara 1", "scara 1"], ["scara 3"], QUICK, "are the same data"),
         (["lwr4"], [], QUICK, "is it a recording of another robot"),
         (["still"], ["scara 3"], QUICK, "never moves"),
@@ -193,6 +214,7 @@ def still_scara() -> Recording:
 )
 def test_bad_input_is_refused_in_one_line(recordings, validation, settings, expected):
     made = {"scara 1": lambda: scara(1), "scara 3": lambda: scara(3), "lwr4": lambda: lwr4(1), "still": still_scara}
+    made["cut"] = lambda: cut(scara(1), 300, 900)
     given, unseen = ([made[name]() for name in names] for names in (recordings, validation))
     with pytest.raises(SteelyardError, match=expected) as error:
         identify(SCARA, given, unseen, settings)

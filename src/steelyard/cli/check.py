@@ -197,12 +197,14 @@ def _check_run(
             "findings": [_to_json(one) for one in found.findings],
         }  # fmt: skip
         if json:
-            print(json_text("check", content))
+            print(json_text("check", plain(content)))
         else:
             screen = Screen()
             state = "the model still holds" if found.is_valid else "the model no longer describes this arm"
+            state = state if found.is_judged else "these logs cannot judge the model"
             screen.line((arm.name, "bold"), f": {state}", always=True)
-            screen.line(f"error {error.relative_percent:.3g} %, {found.then_percent:.3g} % when it was identified")
+            if found.is_judged:
+                screen.line(f"error {error.relative_percent:.3g} %, {found.then_percent:.3g} % when it was identified")
             print_findings(screen, [(one.severity, one.text, one.remedy) for one in found.findings])
     return POOR if any(one.severity == "bad" for one in found.findings) else GOOD
 

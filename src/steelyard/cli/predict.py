@@ -74,7 +74,9 @@ def print_prediction(found: TorquePrediction, out: Path | None) -> None:
             for joint in error.joints
         ]  # fmt: skip
         screen.table(columns, rows)
-        screen.line(f"relative error {error.relative_percent:.2f} %", always=True)
+        is_known = error.relative_percent == error.relative_percent
+        figure = f"relative error {error.relative_percent:.2f} %" if is_known else "no relative error: no joint moves"
+        screen.line(figure, always=True)
     if out is not None:
         screen.line(f"saved: {out}", always=True)
 

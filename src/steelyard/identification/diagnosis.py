@@ -2,7 +2,7 @@
 
 Gross faults are looked for first: reversed signs, exchanged columns, wrong units, another mounting, gravity that a
 driver has taken out. Where one is found, finer tests would judge the wrong thing and wait until it is mended
-(:mod:`steelyard.identification.fine_faults`). The cause of a poor verdict is looked for among the same faults.
+(:mod:`steelyard.identification.fine_faults`).
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..judge import EFFORT, RATIO, SCALE, Plausibility, disagreement, plausibility, recordings_agree
+from ..judge import Plausibility, plausible_rows
 from ..model import Model
-from ..observe import Observations, RowSource, reduce_rows
 from ..progress import Stage, no_stages
 from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
 from ..text import short_repr
-from ..verdict import Reason, Verdict, verdict_of
-from .findings import LogFinding, log_findings
-from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit, tested_set_up
-from .gravity_fits import better_mounting
+from .findings import log_findings
+from .fine_faults import (
+    FINE_TESTS,
+    WRONG_SCALE,
+    Diagnosed,
+    log_fault_found,
+    other_mounting_found,
+    tested_set_up,
+)
 from .hypotheses import likely_cause
-from .inputs import Inputs, labels_of, model_of, settings_of, sources_of, without_locked
+from .inputs import Inputs, labels_of, model_of, settings_of, without_locked
 from .log_faults import LogFault
-from .mounting import LARGE_TILT, MOUNTING, angle_between
 from .payload_body import FileScale, scales_by_joint
-from .result import Identification
+from .plain_fit import PlainFit
 from .settings import Settings
 
 SMALL_RESIDUAL = 0.1
@@ -43,11 +46,6 @@ NOTICED = 0.01
 """The same, where the scales of all joints are wrong in the same direction."""
 CERTAIN = 5.0
 """Standard deviations of a delay from none beside another fault, which leaves residuals that are not noise."""
-
-_WELL_EXPLAINED = 0.05
-"""A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
-_SLOW = 0.8
-"""Correlation of neighbouring residuals below which a mounting could not make them half as large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +113,10 @@ def diagnose(
         if any(one.code in ("torque_gain", "torque_unit") and _is_far(one.value) for one in found):
             # Exchanged or reversed columns may bend one joint's torques into a multiple of what the others imply.
             stage("looking for exchanged columns")
-            cause = _log_cause(fit, plausibility(fit.equations, fit.estimate, fit.observations, fit.fitted, fit.fitted))
-            found = found if cause is None else [_log_fault(cause)]
+            cause = _log_cause(fit)
+            found = found if cause is None else [log_fault_found(cause)]
+        if all(one.severity == "info" for one in found):
+            found += _implausible(fit)
     order = ("bad", "warning", "info")
     return Diagnosis(tuple(sorted(found, key=lambda one: order.index(one.severity))), fit.residual)
 
@@ -124,13 +124,16 @@ def diagnose(
 def _without_feigned(found: Sequence[Diagnosed]) -> list[Diagnosed]:
     """Return the findings without those that another one feigns.
 
-    A gain that explains more than friction does changes friction too. Wrong torques leave residuals in which a delay
-    may be seen: of the same joint it is none, of others it must be certain.
+    Recordings disagree for what one of them has alone. A gain that explains more than friction does changes friction
+    too. Wrong torques leave residuals in which a delay may be seen: of the same joint it is none, of others it must be
+    certain.
     """
     severe = [one for one in found if one.severity != "info"]
     others = [one for one in severe if one.code != "delay"]
 
     def is_feigned(one: Diagnosed) -> bool:
+        if one.code == "disagree":
+            return any(other.recording and other.code != "disagree" for other in severe)
         if one.code == "friction_drift":
             return any(other.code == "gain_changed" and other.joint == one.joint for other in severe)
         if one.code != "delay" or not others:
@@ -150,6 +153,10 @@ def _sigmas(delay: Diagnosed) -> float:
 def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield faults with which a fit is pointless."""
     equations, observations = fit.equations, fit.observations
+    other = fit.gravity_fits.other_mounting
+    if other is not None and other.is_far:
+        yield other_mounting_found(other)
+        return
     scales = scales_by_joint(equations, observations, fit.undeclared_load)
     mounting = fit.gravity_fits.best()
     # Gravity that pulls otherwise makes all torques unlike those of the file too; a unit makes no mounting better.
@@ -157,7 +164,7 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     if common is not None:
         yield _wrong_unit("", "", common, fit.model)
         return
-    plausible = plausibility(equations, fit.estimate, observations, fit.fitted, fit.fitted)
+    plausible = fit.plausible
     suspicious = bool(plausible.material) or any(
         joint.relative_percent > 100 * SMALL_RESIDUAL
         for joint in fit.fitted.joints
@@ -165,7 +172,7 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     )
     cause = None
     if suspicious and (mounting is None or mounting.residual > SMALL_RESIDUAL):
-        cause = _log_cause(fit, plausible)
+        cause = _log_cause(fit)
     # A load makes the torques of the last joints larger too, but the fit stays good with it.
     too_strong = [one.joint for one in _beyond_effort(plausible, fit.settings)]
     wrong = [one for one in scales if one.explained >= (NOTICED if one.joint in too_strong else EXPLAINED)]
@@ -173,7 +180,7 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     if cause is not None and scaled and cause.misfit > SMALL_RESIDUAL:
         cause = None
     if cause is not None and (mounting is None or cause.misfit < mounting.residual):
-        yield _log_fault(cause)
+        yield log_fault_found(cause)
     elif mounting is not None:
         gravity = {} if mounting.is_removed else {"identify.gravity": list(mounting.gravity)}
         yield Diagnosed(
@@ -194,8 +201,17 @@ def _is_far(gain: float | None) -> bool:
     return gain is not None and not 1 / FAR_GAIN < gain < FAR_GAIN
 
 
-def _log_cause(fit: PlainFit, plausible: Plausibility) -> LogFault | None:
-    return likely_cause(fit.short, fit.equations, fit.resolved, fit.observations, fit.fitted.extent, plausible.hidden)
+def _log_cause(fit: PlainFit) -> LogFault | None:
+    hidden = fit.plausible.hidden
+    return likely_cause(fit.short, fit.equations, fit.resolved, fit.observations, fit.fitted.extent, hidden)
+
+
+def _implausible(fit: PlainFit) -> Iterator[Diagnosed]:
+    """Yield what makes the verdict on the plain fit poor, where no fault explains it."""
+    for row in plausible_rows(fit.plausible, fit.settings.thresholds):
+        if row.grade == "poor":
+            text = f"a plain fit is not plausible, and no fault that is tested for explains it: {row.sentence}"
+            yield Diagnosed("implausible", "warning", text, row.remedy, value=row.value)
 
 
 def _beyond_effort(plausible: Plausibility, settings: Settings) -> Iterator[Diagnosed]:
@@ -220,8 +236,7 @@ def _common_scale(scales: Sequence[FileScale]) -> float | None:
 
 def _recordings(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield a recording that is of another arm than the others: another payload or gain."""
-    repeated = recordings_agree(fit.observations, fit.sources, fit.plain.columns)
-    found = disagreement(fit.observations, fit.equations, repeated)
+    found = fit.disagreement
     if found is None or found.cause.startswith("friction"):
         return  # the test of friction tells how much, of which joints
     what = found.cause.partition(" ")[0]
@@ -240,18 +255,11 @@ def _recordings(fit: PlainFit) -> Iterator[Diagnosed]:
     )
 
 
-def _log_fault(fault: LogFault) -> Diagnosed:
-    """Return a fault that was tried and cures the estimate."""
-    return Diagnosed(
-        fault.code, "bad", fault.text, fault.remedy, ", ".join(fault.joints) if len(fault.joints) < 3 else "",
-        value=fault.misfit, fix=fault.fix,
-    )  # fmt: skip
-
-
 def _wrong_unit(joint: str, kind: str, ratio: float, model: Model) -> Diagnosed:
     """Return a torque, or all of them, that is far from what the robot file's inertias explain."""
     size, gear = abs(ratio), abs((model.robot.joint(joint).gear_ratio if joint else None) or 0.0)
     known = [(1e3, "in thousandths"), (1e2, "in hundredths"), (1e-3, "in thousands"), (1 / 9.81, "in kgf m")]
+    known += [] if joint else [(np.pi / 180, "right, and positions in degrees")]
     names = [name for factor, name in known if abs(np.log(size / factor)) < np.log(ALIKE)]
     if gear > WRONG_SCALE and abs(np.log(size * gear)) < np.log(ALIKE):
         names.insert(0, f"before the gears (ratio {gear:g})")
@@ -259,112 +267,6 @@ def _wrong_unit(joint: str, kind: str, ratio: float, model: Model) -> Diagnosed:
     hint = f": {' or '.join(names)}?" if names else ""
     return Diagnosed(
         "torque_unit", "bad", f"{whose} {ratio:.3g} times what the robot file's inertias explain{hint}",
-        "check unit, side, gain and gear_ratio of the torques in [recording]; or the file is of another robot", joint,
-        value=ratio, unit="1",
+        "check unit, side, gain and gear_ratio of the torques in [recording], and the unit of the positions; or the "
+        "file is of another robot", joint, value=ratio, unit="1",
     )  # fmt: skip
-
-
-def with_causes(found: Identification, inputs: Inputs, stage: Stage) -> Verdict:
-    """Return the verdict of an identification with what may be its cause, first of its reasons.
-
-    Args:
-        found: The identification, its verdict without a cause.
-        inputs: Its recordings.
-        stage: Called with the stage name.
-    """
-    verdict = found.verdict
-    if verdict.grade == "poor" and _has_open_cause(verdict, found.findings):
-        stage("looking for the cause")
-        return _explained(found, inputs)
-    if verdict.grade == "poor":
-        return verdict
-    causes: list[Reason] = []
-    if not inputs.held_out and any(row.name == RATIO and row.grade != "good" for row in verdict.criteria):
-        stage("comparing recordings")
-        causes = _unlike_training(found, inputs, *_all_rows(found, inputs))
-    if _may_be_mounted_otherwise(found):
-        # Many parameters may bend round gravity torques that are not as assumed: prediction alone does not show it.
-        stage("checking the mounting")
-        mounting = better_mounting(found.equations, inputs.training, found.resolved, found.settings.threads)
-        causes += [] if mounting is None else [mounting.reason]
-    return verdict_of(verdict.criteria, [*causes, *_cautions(verdict, causes)]) if causes else verdict
-
-
-def _explained(found: Identification, inputs: Inputs) -> Verdict:
-    """Return a poor verdict with the mounting or the fault of the log that explains it, first of its reasons."""
-    equations, resolved = found.equations, found.resolved
-    recordings, observations, causes = inputs.training, found.fit.observations, list[Reason]()
-    if not inputs.held_out:
-        recordings = (*inputs.training, *inputs.unseen)
-        sources, observations = _all_rows(found, inputs)
-        causes = _unlike_training(found, inputs, sources, observations)
-    if not causes:
-        mounting = better_mounting(equations, inputs.training, resolved, found.settings.threads)
-        cause = None
-        if mounting is None or mounting.residual > _WELL_EXPLAINED:
-            extent, hidden = found.fit_error.extent, found.plausibility.hidden
-            cause = likely_cause(recordings, equations, resolved, observations, extent, hidden)
-        if cause is not None and (mounting is None or cause.misfit < mounting.residual):
-            causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
-        elif mounting is not None:
-            causes = [mounting.reason]
-    return verdict_of(found.verdict.criteria, [*causes, *_cautions(found.verdict, causes)])
-
-
-def _cautions(verdict: Verdict, causes: Sequence[Reason]) -> list[Reason]:
-    """Return the reasons of a verdict that are not those of its criteria, nor a tilt beside another mounting."""
-    others = {row.name for row in verdict.criteria}
-    others |= {MOUNTING} & {cause.criterion for cause in causes}
-    return [reason for reason in verdict.reasons if reason.criterion not in others]
-
-
-def _may_be_mounted_otherwise(found: Identification) -> bool:
-    """Return whether gravity may not be as assumed: a large tilt, or residuals slow or dependent on a position."""
-    estimate, robot = found.fit.estimate, found.equations.model.robot
-    turned = robot.tilted(dict(zip(estimate.columns, estimate.values.tolist(), strict=True)))
-    if angle_between(robot.gravity, turned.gravity) > LARGE_TILT:
-        return True
-    least = found.settings.thresholds.pattern / 100
-    return any(
-        joint.lag_one > _SLOW
-        or any(p.signal == "position" and p.kind == "mean" and p.share_explained > least for p in joint.patterns)
-        for joint in found.tests
-    )
-
-
-def _all_rows(found: Identification, inputs: Inputs) -> tuple[list[RowSource], Observations]:
-    """Return rows and factors of the recordings of fit and validation."""
-    sources = sources_of((*inputs.training, *inputs.unseen), found.equations, found.resolved)
-    return sources, reduce_rows(sources)
-
-
-def _unlike_training(
-    found: Identification, inputs: Inputs, sources: Sequence[RowSource], observations: Observations
-) -> list[Reason]:
-    """Return what validation recordings have that those of the fit have not, or the reverse: a payload, a gain."""
-    unseen = {label for label, _ in inputs.unseen}
-    repeated = recordings_agree(observations, sources, found.fit.raw.columns)
-    differs = disagreement(observations, found.equations, repeated, unseen)
-    if differs is None or not differs.cause:
-        return []
-    remedy, who = differs.remedy, set(differs.carrying or [differs.recording])
-    if not (who <= unseen or (differs.carrying and unseen.isdisjoint(who))):
-        return []
-    if differs.carrying and (unseen.isdisjoint(who) or who == unseen):
-        other = "carry it" if unseen.isdisjoint(who) else "do not carry it"
-        remedy = (
-            f"validate with recordings that {other}; or declare it in the set-up of those with it (payload = "
-            '"name"), and fit recordings with and without it'
-        )
-    return [Reason(differs.text, remedy, "likely cause", found.verdict.grade, "predicts")]
-
-
-def _has_open_cause(verdict: Verdict, findings: Sequence[LogFinding]) -> bool:
-    """Return whether the mounting or an exchanged column may be why a verdict is poor.
-
-    Faults that the checks found are causes themselves; but an odd ratio of motor and joint torques may be a symptom of
-    another fault. Exchanging columns does not explain torques of a wrong size.
-    """
-    severe = {one.kind for one in findings if one.severity == "severe"}
-    poor = [row.name for row in verdict.criteria if row.grade == "poor" and row.question != "known"]
-    return severe <= {"torque_ratio"} and (bool(severe) or any(name not in (EFFORT, SCALE) for name in poor))

@@ -5,44 +5,25 @@ Each test yields findings with a value, its 95 % interval, a remedy, and the key
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from math import comb
+from itertools import chain
 
 import numpy as np
 
-from ..estimate import stacked_system, weighted, with_correlated_noise
-from ..judge import combined, estimate_delays, evaluate
-from ..model import Model
-from ..observe import (
-    Equations,
-    Observations,
-    ResolvedPreparation,
-    RowSource,
-    busiest_part,
-    equations_of,
-    reduce_rows,
-    resolve_preparation,
-)
+from ..judge import estimate_delays
+from ..observe import busiest_part, reduce_rows
 from ..verdict import first_named
 from .bias_reasons import common_remedy
-from .gravity_fits import GravityFits
-from .inputs import Labelled, check_motion, shows_moments, sources_of
-from .log_faults import Diagnosed
-from .mounting import Tilt, tilt_of
-from .payload_body import LoadBeyondFile, load_beyond_file, mass_of
+from .gravity_fits import relative_residual
+from .inputs import shows_moments, sources_of
+from .log_faults import ChangedRows, Diagnosed, LogFault, positions_in_degrees, reversed_positions
+from .mounting import OtherMounting, Tilt, tilt_of
+from .payload_body import mass_of
 from .payload_gains import gains_used
-from .settings import Settings
-from .setup_faults import BLOCKS, SetupError, friction_changes, setup_errors
+from .plain_fit import PlainFit, noise_of
+from .setup_faults import SetupError, friction_changes
 
-LOOKED_AT = 40_000
-"""Samples of each recording that are fitted: those in which all joints move most."""
-COMPUTED, TYPICALLY_COMPUTED, SURELY_COMPUTED = 2e-3, 4e-3, 1e-3
-"""Torques that follow from the motion to this part of their size (rms, median) and have no noise were computed, not
-measured; with noise, only if they follow from it to the last part: long slow logs average the noise of good sensors."""
-NO_TORQUE_NOISE = 1e-3
-"""Torques with less noise than this part of their size, from sample to sample, have none."""
 LEAST_DELAY = 0.001
 """Shorter delays are not worth a sentence [s]."""
 WEAK = 100.0
@@ -52,79 +33,12 @@ WRONG_SCALE = 2.5
 """A torque that is by this factor larger or smaller than expected is in another unit."""
 SURE_SCALE = 2.0
 """A scale of positions differs from one by so many half widths of its interval."""
+FAR_BETTER, SMALL_RESIDUAL, FEW_SAMPLES, ROWS_TO_TRY = 1.3, 0.05, 4_000, 4
+"""A position is wrong if residuals are so many times smaller with it changed, and small; tried on so many samples of
+each recording, or so many decimated rows for each parameter."""
+_OF_JOINTS = ("joint_zero", "torque_gain", "torque_unit", "position_scale")
 NO_NOISE = 1e-8
 """Positions with less noise than this were commanded, or computed [rad or m]."""
-
-
-class PlainFit:
-    """A plain fit of the busiest parts of recordings, as the tests need it.
-
-    Args:
-        model: The plain model.
-        labelled: The recordings.
-        settings: Preparation and threads.
-        dead: Equations that are left out.
-    """
-
-    def __init__(
-        self, model: Model, labelled: Sequence[Labelled], settings: Settings, dead: Collection[tuple[str, str]]
-    ) -> None:
-        self.model, self.settings, self.dead, self.whole = model, settings, dead, labelled
-        self.short = tuple((label, busiest_part(one, LOOKED_AT)) for label, one in labelled)
-        self.resolved: ResolvedPreparation = resolve_preparation(settings.preparation, [one for _, one in self.short])
-        self.equations: Equations = equations_of(model, without=dead)
-        self.sources: list[RowSource] = sources_of(self.short, self.equations, self.resolved)
-        self.observations: Observations = reduce_rows(self.sources, blocks=BLOCKS, threads=settings.threads)
-        check_motion(self.sources)
-        columns = stacked_system(self.observations, self.equations.names).columns
-        plain = weighted(self.observations, columns)
-        noise = with_correlated_noise(self.sources, plain, self.observations)
-        self.plain, self.estimate, self.noise = plain, noise.estimate, noise.noise
-        cutoff = settings.evaluation_cutoff
-        self.fitted = combined([evaluate(one, self.estimate, self.noise, cutoff) for one in self.sources])
-        self.residual = self.fitted.relative_percent / 100
-
-    def under(self, gravity: Sequence[float]) -> PlainFit:
-        """Return the fit of the same recordings under another gravity."""
-        x, y, z = gravity
-        turned = replace(self.model, robot=self.model.robot.with_gravity((x, y, z)))
-        return PlainFit(turned, self.whole, self.settings, self.dead)
-
-    @cached_property
-    def gravity_fits(self) -> GravityFits:
-        """Fits with gravity as it may be."""
-        return GravityFits(self.equations, self.short, self.resolved, self.settings.threads)
-
-    @cached_property
-    def undeclared_load(self) -> LoadBeyondFile | None:
-        """A load that the robot file does not have, if it is certain and one that an arm can carry."""
-        return load_beyond_file(self.equations, self.estimate, self.model.robot)
-
-    @property
-    def typical_residual(self) -> float:
-        """Median residual of a row over its torque's rms, as a standard deviation, of the median equation.
-
-        What filters leave where a joint with much friction turns round is in few rows, and is no noise.
-        """
-        left: dict[int, list[np.ndarray]] = {}
-        for run in (one for source in self.sources for one in source.runs()):
-            rest = run.rows[:, -1] - run.rows[:, :-1] @ self.estimate.full_values(run.columns)
-            left.setdefault(run.equation, []).append(np.column_stack([rest, run.rows[:, -1]]))
-        sizes = []
-        for parts in left.values():
-            rest, torque = np.vstack(parts).T
-            sizes.append(float(np.median(np.abs(rest)) / 0.6745 / max(np.sqrt(np.mean(torque**2)), 1e-300)))
-        return float(np.median(sizes)) if sizes else np.inf
-
-    @cached_property
-    def computed_to(self) -> float | None:
-        """Part of their size to which computed torques follow from the motion; None if they were measured."""
-        typical = self.residual
-        if COMPUTED <= self.residual < 10 * COMPUTED:
-            typical = min(typical, self.typical_residual)
-        follows = self.residual < COMPUTED or typical < TYPICALLY_COMPUTED
-        is_computed = self.residual < SURELY_COMPUTED or (follows and _torque_noise(self) < NO_TORQUE_NOISE)
-        return typical if is_computed else None
 
 
 def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
@@ -137,7 +51,7 @@ def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
             "record measured torques or currents; from computed ones only the controller's own model is found",
             value=100 * fit.computed_to, unit="%",
         )  # fmt: skip
-    noise = np.max([_noise_of(one.q) for _, one in fit.short], axis=0)
+    noise = np.max([noise_of(one.q) for _, one in fit.short], axis=0)
     if np.all(noise < NO_NOISE):
         yield Diagnosed(
             "commanded_position", "warning",
@@ -191,13 +105,42 @@ def late_torques(fit: PlainFit) -> Iterator[Diagnosed]:
         )  # fmt: skip
 
 
+def log_fault_found(fault: LogFault) -> Diagnosed:
+    """Return a fault that was tried and cures the estimate."""
+    return Diagnosed(
+        fault.code, "bad", fault.text, fault.remedy, ", ".join(fault.joints) if len(fault.joints) < 3 else "",
+        value=fault.misfit, fix=fault.fix,
+    )  # fmt: skip
+
+
+def wrong_positions(fit: PlainFit) -> list[Diagnosed]:
+    """Return the position of a joint that is reversed or in degrees, if the fit with it corrected is far better.
+
+    What these do to a joint that little depends on, such as the last one, leaves no residual that is gross.
+    """
+    samples = max(FEW_SAMPLES, ROWS_TO_TRY * max(map(len, fit.equations.columns)) * fit.resolved.decimation)
+    rows = ChangedRows([(label, busiest_part(one, samples)) for label, one in fit.short], fit.equations, fit.resolved)
+    joints, names = fit.equations.joints, fit.equations.names
+    if rows.plain is None or fit.computed_to is not None:
+        return []
+    faults = {}
+    for fault, change in chain(positions_in_degrees(fit.equations, joints), reversed_positions(fit.equations, joints)):
+        changed = rows.of(change)
+        if changed is not None:
+            faults[fault.code, fault.joints] = relative_residual(changed, names), fault
+    then = relative_residual(rows.plain, names)
+    now, fault = min(faults.values(), key=lambda one: one[0], default=(then, None))
+    if fault is None or FAR_BETTER * now > then or now > SMALL_RESIDUAL:
+        return []  # beside large residuals of another cause a joint that hardly moves may fit better by chance
+    text = f"{fault.text}: so changed, the joints' residuals are {100 * now:.2g} instead of {100 * then:.2g} %"
+    return [log_fault_found(replace(fault, text=text, misfit=now))]
+
+
 def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield a tilted base, zeros and scales of positions, and gains of torques, of measured torques alone."""
     if fit.computed_to is not None:
         return  # they show the set-up of the controller's model, and what its torques leave out
-    # Gains of currents that nobody knows differ by design: steelyard gains finds them.
-    known = all(one.is_known for one in gains_used(fit.sources))
-    found = setup_errors(fit.equations, fit.short, fit.resolved, fit.plain, fit.settings, gains=known)
+    found = fit.set_up_errors
     for one in found[0]:
         yield from {"tilt": _tilt_error, "zero": _zero, "gain": _gain, "scale": _position_scale}[one.effect](fit, one)
     if found[1]:
@@ -210,16 +153,80 @@ def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
 def tested_set_up(fit: PlainFit) -> tuple[list[Diagnosed], PlainFit]:
     """Return errors of the set-up, and the fit under the gravity of the tilt among them: delays and loads show there.
 
-    Where torques do not tell first moments from springs, the tilt is the gravity that fits best, found before the rest.
+    Beside a position that is wrong nothing else is looked for. A recording that has errors of its own is left out of
+    that fit. Where torques do not tell first moments from springs, the tilt is the gravity that fits best, found before
+    the rest.
     """
+    wrong = wrong_positions(fit)
+    if fit.computed_to is not None or wrong:
+        return wrong, fit
+    label, of_one = _of_one_recording(fit)
+    if of_one:
+        found, rest = tested_set_up(fit.of([other for other, _ in fit.whole if other != label]))
+        return [*of_one, *found], rest
     found = []
-    if not shows_moments(fit.equations) and fit.computed_to is None:
+    if not shows_moments(fit.equations):
         tilt = fit.gravity_fits.tilt()
         if tilt is not None:
             found, fit = [_tilt(tilt)], fit.under(tilt.gravity)
     found += set_up_errors(fit)
     turned = [one.fix["identify.gravity"] for one in found if one.code == "tilt"]
     return found, fit.under(turned[-1]) if turned else fit
+
+
+def _of_one_recording(fit: PlainFit) -> tuple[str, list[Diagnosed]]:
+    """Return a recording with errors that the others do not have, and these: another mounting, a zero, scale or gain.
+
+    They are looked for in every recording alone if recordings disagree without a cause, seem to be under different
+    gravities, as those look in which a joint has another zero, or if all together show such an error.
+    """
+    labels = [label for label, _ in fit.whole]
+    if len(labels) < 2:
+        return "", []
+    other, differs = fit.gravity_fits.other_mounting, fit.disagreement
+    unexplained = other is not None or (differs is not None and not differs.cause)
+    if not unexplained and not any(one.code in _OF_JOINTS for one in set_up_errors(fit)):
+        return "", []
+    if other is not None:
+        labels.sort(key=lambda label: label != other.label)
+    for label in labels:
+        own = [one for one in set_up_errors(fit.of([label])) if one.code in _OF_JOINTS]
+        own = [one for one in own if _corrected(fit, one, [label]) < _corrected(fit, one, labels)]
+        if own:
+            return label, [_in_recording(one, label) for one in own]
+    return ("", []) if other is None else (other.label, [other_mounting_found(other)])
+
+
+def _corrected(fit: PlainFit, error: Diagnosed, labels: Sequence[str]) -> float:
+    """Return the relative residual where a zero, scale or gain is corrected in some recordings."""
+    assert error.value is not None
+    here = np.array([name == error.joint for name in fit.equations.joints])[:, None]
+    changed = []
+    for label, one in fit.short:
+        if label in labels and error.code == "joint_zero":
+            one = replace(one, q=one.q - error.value * here)
+        elif label in labels and error.code == "position_scale":
+            factors = np.where(here, 1 / error.value, 1.0)
+            one = replace(one, q=factors * one.q, qd=None if one.qd is None else factors * one.qd)
+        elif label in labels:
+            divisors = np.where(here, error.value, 1.0)
+            own = [channel for channel in one.torques if channel.kind != "wrench"]
+            one = replace(one, torques=tuple(replace(channel, values=channel.values / divisors) for channel in own))
+        changed.append((label, one))
+    rows = reduce_rows(sources_of(changed, fit.equations, fit.resolved), threads=fit.settings.threads)
+    return relative_residual(rows, fit.equations.names)
+
+
+def _in_recording(one: Diagnosed, label: str) -> Diagnosed:
+    """Return an error of the set-up as one of a single recording: a configuration of all does not correct it."""
+    remedy = one.remedy.replace("[recording]", f"[[recording.file]] of '{label}'")
+    return replace(one, text=f"in '{label}' alone, {one.text}", remedy=remedy, recording=label, fix={})
+
+
+def other_mounting_found(other: OtherMounting) -> Diagnosed:
+    """Return a recording of an arm that was mounted otherwise."""
+    code, severity = ("mounting", "bad") if other.is_far else ("tilt", "warning")
+    return Diagnosed(code, severity, other.text, other.remedy, recording=other.label, value=other.angle, unit="deg")
 
 
 def _tilt_error(fit: PlainFit, one: SetupError) -> Iterator[Diagnosed]:
@@ -354,26 +361,6 @@ FINE_TESTS: dict[str, Callable[[PlainFit], Iterator[Diagnosed]]] = {
     "looking for what the motion shows": weak_parameters,
 }
 """Tests under the gravity that ``tested_set_up`` found, by the name of their stage."""
-
-
-def _torque_noise(fit: PlainFit) -> float:
-    """Return the noise of the torques from sample to sample over their rms, of the median joint."""
-    sizes = [
-        _noise_of(channel.values) / np.maximum(channel.values.std(axis=1), 1e-300)
-        for _, one in fit.short
-        for channel in one.torques
-        if channel.kind != "wrench"
-    ]
-    return float(np.median(np.concatenate(sizes)))
-
-
-def _noise_of(q: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of what is left of signals (n, samples) in differences of high order (n,)."""
-    order = 8
-    if q.shape[1] <= 4 * order:
-        return np.full(len(q), np.inf)
-    differences = np.abs(np.diff(q, n=order, axis=1))
-    return np.median(differences, axis=1) / (0.6745 * np.sqrt(comb(2 * order, order)))
 
 
 def _late(delay: float) -> str:

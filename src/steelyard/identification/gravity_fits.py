@@ -35,7 +35,7 @@ from ..observe import (
 )
 from ..robot.placement import Vector3
 from .inputs import MASSIVE, Labelled, sources_of
-from .mounting import CERTAIN, LARGE_TILT, LEAST_TILT, Mounting, Tilt, angle_between
+from .mounting import CERTAIN, LARGE_TILT, LEAST_TILT, Mounting, OtherMounting, Tilt, angle_between
 
 FAR_BETTER = 2.0
 """Residuals must be this many times smaller: another direction also shows two parameters more."""
@@ -50,6 +50,9 @@ FIRST_STEP, LAST_STEP = 22.5, 0.1
 """Steps of the search for a slope, halved where none is better [deg]."""
 RINGS = (1.5, 4.0, 8.0)
 """Angles from the model's gravity at which the search for a tilt begins [deg]."""
+ROUNDS, LEAST_DIFFERENCE, RIGHT = 2, 0.5, 0.05
+"""Rounds of the search for the gravities of one recording and of the others, their least difference [deg], and the
+largest residual, relative to the torques, with which a difference is another mounting."""
 WIDENING, ASIDE = 1.2, (-2.0, -1.0, 0.0, 1.0, 2.0)
 """Each step of the search for an interval goes farther by this factor, and so many times as far aside."""
 
@@ -122,7 +125,7 @@ class GravityFits:
             equations = equations_of(level, without=[row for row in model.rows if row not in equations.kinds_joints])
         self._equations, self._resolved, self._threads = equations, resolved, threads
         self._recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
-        self._known: dict[Vector3, _GravityFit] = {}
+        self._known: dict[tuple[Vector3, str, Vector3], _GravityFit] = {}
 
     @cached_property
     def _blocks(self) -> Observations:
@@ -145,16 +148,21 @@ class GravityFits:
     @cached_property
     def _names(self) -> tuple[str, ...]:
         """Parameters that these motions tell apart, whatever the direction of gravity."""
-        askew = _under_gravity(self._whole, self._equations.model.names, _ASKEW)
+        askew = _under_gravity(self._whole, self._equations.model.names, lambda _: _ASKEW)
         return stacked_system(askew, self._equations.model.names).columns
 
-    def of(self, gravity: Vector3) -> _GravityFit:
-        """Return the fit with a gravity."""
-        if gravity not in self._known:
-            whole = _under_gravity(self._whole, self._names, gravity)
-            blocks = partial(_under_gravity, self._blocks, self._names, gravity)
-            self._known[gravity] = _GravityFit(relative_residual(whole, self._names), blocks, self._names)
-        return self._known[gravity]
+    def of(self, gravity: Vector3, label: str = "", other: Vector3 = _NONE) -> _GravityFit:
+        """Return the fit with a gravity, perhaps with another one in the recording of a label."""
+        if (gravity, label, other) not in self._known:
+
+            def of_recording(name: str) -> Vector3:
+                return other if name == label else gravity
+
+            whole = _under_gravity(self._whole, self._names, of_recording)
+            blocks = partial(_under_gravity, self._blocks, self._names, of_recording)
+            fit = _GravityFit(relative_residual(whole, self._names), blocks, self._names)
+            self._known[gravity, label, other] = fit
+        return self._known[gravity, label, other]
 
     def best(self) -> Mounting | None:
         """Return the gravity that fits far better than the model's, None if there is none or it is but a tilt."""
@@ -164,7 +172,7 @@ class GravityFits:
         others = [gravity for gravity in along if not np.allclose(gravity, assumed, atol=0.1 * size)]
         best: Vector3 = min([*others, *([_NONE] if any(assumed) else [])], key=self._residual)
         if any(assumed):
-            slope = self._on_side_of(assumed, self._nearest_best([*along, assumed]))
+            slope = self._on_side_of(assumed, _nearest_best(self._residual, [*along, assumed]))
             if self._residual(best) > BETTER * self._residual(slope):
                 if angle_between(slope, assumed) <= LARGE_TILT:
                     return None
@@ -184,10 +192,46 @@ class GravityFits:
         ways = [np.cos(angle) * x + np.sin(angle) * y for angle in np.arange(8) * np.pi / 4]
         # Springs look like weight where the arm is level, and nowhere near it: the search begins off that point.
         around = [_turned(assumed, way, np.radians(angle)) for angle in RINGS for way in ways]
-        gravity = self._on_side_of(assumed, self._nearest_best(around, RINGS[0]))
+        gravity = self._on_side_of(assumed, _nearest_best(self._residual, around, RINGS[0]))
         angle = angle_between(gravity, assumed)
         is_certain = LEAST_TILT <= angle <= LARGE_TILT and self.of(gravity).likelier(self.of(assumed)) >= CERTAIN
         return Tilt(angle, self._half_width(gravity, assumed), gravity) if is_certain else None
+
+    @cached_property
+    def other_mounting(self) -> OtherMounting | None:
+        """The recording that is certainly under another gravity than the others, the likeliest of all; None: alike.
+
+        Both gravities are searched for in turn, from the one that fits all recordings best. Of upside down, which arms
+        with parallel axes do not feel, nothing is said.
+        """
+        assumed, labels = self._equations.model.robot.gravity, [label for label, _ in self._recordings]
+        if not any(assumed) or len(labels) < 2:
+            return None
+        common = _nearest_best(self._residual, [assumed], RINGS[0])
+        size = float(np.linalg.norm(assumed))
+        along = [_scaled(unit, sign * size) for unit in _UNITS for sign in (1, -1)]
+
+        def of_one(label: str, gravity: Vector3, other: Vector3) -> float:
+            return self.of(gravity, label, other).residual
+
+        def of_others(label: str, other: Vector3, gravity: Vector3) -> float:
+            return self.of(gravity, label, other).residual
+
+        # Of two recordings one gravity each is searched for: which of them is the other one does not matter.
+        tried = labels if len(labels) > 2 else labels[1:]
+        starts = {one: _nearest_best(partial(of_one, one, common), [common, *along], RINGS[0]) for one in tried}
+        label = min(tried, key=lambda one: of_one(one, common, starts[one]))
+        gravity, other = common, starts[label]
+        for _ in range(ROUNDS):
+            gravity = _nearest_best(partial(of_others, label, other), [gravity, assumed], RINGS[0])
+            other = _nearest_best(partial(of_one, label, gravity), [other], RINGS[0])
+        apart, together = self.of(gravity, label, other), self.of(common)
+        if len(labels) == 2 and angle_between(gravity, assumed) > angle_between(other, assumed):
+            label, gravity, other = labels[0], other, gravity
+        found = OtherMounting(label, other, gravity, angle_between(gravity, other))
+        if found.is_far and (apart.residual > RIGHT or together.residual < FAR_BETTER * apart.residual):
+            return None  # a sign, a column or a payload of that recording may be wrong
+        return found if found.angle >= LEAST_DIFFERENCE and apart.likelier(together) >= CERTAIN else None
 
     def _half_width(self, best: Vector3, assumed: Vector3) -> float:
         """Return the half width of the 95 % interval of a tilt's angle [deg].
@@ -223,20 +267,6 @@ class GravityFits:
         x, y, z = np.array(gravity) - 2 * there / size * np.array(assumed)
         mirrored = float(x), float(y), float(z)
         return mirrored if self._residual(mirrored) <= ALIKE * self._residual(gravity) else gravity
-
-    def _nearest_best(self, starts: Sequence[Vector3], first_step: float = FIRST_STEP) -> Vector3:
-        """Return a gravity of the same size that fits better than all near it, downhill from the best of some."""
-        here, step = min(starts, key=self._residual), np.radians(first_step)
-        while step > np.radians(LAST_STEP):
-            across = np.linalg.svd(np.array([here]))[2][1:]
-            ways = (turn for axis in across for turn in (axis, -axis))
-            tried = [_turned(here, way, step) for way in ways]
-            best = min(tried, key=self._residual)
-            if self._residual(best) < self._residual(here):
-                here = best
-            else:
-                step /= 2
-        return here
 
     def removed(self) -> Mounting | None:
         """Return that there is no gravity in the torques, None if it is not certain."""
@@ -294,6 +324,23 @@ class _GravityFit:
         return found
 
 
+def _nearest_best(
+    residual: Callable[[Vector3], float], starts: Sequence[Vector3], first_step: float = FIRST_STEP
+) -> Vector3:
+    """Return a gravity of the same size that fits better than all near it, downhill from the best of some."""
+    here, step = min(starts, key=residual), np.radians(first_step)
+    while step > np.radians(LAST_STEP):
+        across = np.linalg.svd(np.array([here]))[2][1:]
+        ways = (turn for axis in across for turn in (axis, -axis))
+        tried = [_turned(here, way, step) for way in ways]
+        best = min(tried, key=residual)
+        if residual(best) < residual(here):
+            here = best
+        else:
+            step /= 2
+    return here
+
+
 def _turned(gravity: Vector3, across: np.ndarray, angle: float) -> Vector3:
     """Return gravity turned by an angle towards a unit vector across it."""
     x, y, z = np.cos(angle) * np.array(gravity) + np.sin(angle) * np.linalg.norm(gravity) * across
@@ -305,12 +352,14 @@ def _scaled(unit: Vector3, size: float) -> Vector3:
     return 0.0 + x * size, 0.0 + y * size, 0.0 + z * size  # no negative zero
 
 
-def _under_gravity(apart: Observations, names: Sequence[str], gravity: Vector3) -> Observations:
-    """Return factors with the parts of gravity added to the columns of the parameters that they belong to."""
-    sizes, onto = {"": 1.0, **dict(zip("xyz", gravity, strict=True))}, dict[tuple[str, ...], tuple]()
+def _under_gravity(apart: Observations, names: Sequence[str], gravity_of: Callable[[str], Vector3]) -> Observations:
+    """Return factors with the parts of each recording's gravity added to the columns of their parameters."""
+    onto = dict[tuple[tuple[str, ...], Vector3], tuple]()
     found = []
     for factor in apart.factors:
-        if factor.columns not in onto:
+        gravity = gravity_of(factor.recording)
+        if (factor.columns, gravity) not in onto:
+            sizes = {"": 1.0, **dict(zip("xyz", gravity, strict=True))}
             parts = [column.partition(" ")[::2] for column in factor.columns]
             present = {name for name, _ in parts}
             own = tuple(name for name in names if name in present)
@@ -319,8 +368,8 @@ def _under_gravity(apart: Observations, names: Sequence[str], gravity: Vector3) 
             for row, (name, component) in enumerate(parts):
                 if name in own:
                     matrix[row, own.index(name)] = sizes[component]
-            onto[factor.columns] = own, matrix
-        own, matrix = onto[factor.columns]
+            onto[factor.columns, gravity] = own, matrix
+        own, matrix = onto[factor.columns, gravity]
         found.append(replace(factor, columns=own, triangle=factor.triangle @ matrix))
     return replace(apart, factors=tuple(found))
 

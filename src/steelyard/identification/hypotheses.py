@@ -1,9 +1,10 @@
-"""Faults of a log that may explain an impossible estimate, tried one by one: signs, exchanged columns, joint order.
+"""Faults of a log that may explain an impossible estimate, tried one by one: signs, degrees, exchanged columns.
 
 Each change is made to the recordings, weighted least squares is fitted again, and the result is judged as the first one
-was: by the residual of every joint and by physically impossible values. Exchanged and reversed positions are tried for
-the joints that look worst, for the others if that cures nothing, and first on a part of the worst recording. Signs are
-tried in all recordings alike and in each that looks worst; torques of several joints may be reversed together.
+was: by the residual of every joint and by physically impossible values. Positions are tried first on a part of the
+worst recording: in degrees of every joint, exchanged and reversed of those that look worst, of the others if that cures
+nothing. Signs are tried in all recordings alike and in each that looks worst; torques of several joints may be reversed
+together.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .log_faults import (
     LogFault,
     exchanged_motions,
     exchanged_torques,
+    positions_in_degrees,
     reversed_positions,
     reversed_torques,
     torque_signs,
@@ -50,7 +52,9 @@ _MATERIAL = 0.05
 # A change is a cure if it halves the residuals, or if fewer values are impossible and small residuals stay so; where
 # nothing is impossible any more, or what is explains a far smaller part of the torque, residuals may be those of a
 # joint whose torque is little above its noise. Exchanged columns of a healthy log fit about as badly as before and may
-# leave fewer impossible values by chance: a right exchange fits better, too.
+# leave fewer impossible values by chance, and so may a joint in degrees, which hardly moves, or an axis that points the
+# other way: what is right fits better, too.
+_MAY_FIT_BY_CHANCE = ("exchanged", "position_unit", "joint_sign")
 _CURED, _SMALL, _MODERATE, _NO_WORSE, _FAR_LESS, _BETTER = 0.5, 0.1, 0.3, 1.1, 0.25, 0.8
 
 
@@ -94,9 +98,9 @@ class _Fit:
         """Joints, those that look worst first."""
         return tuple(dict.fromkeys([*(one.joint for one in self._counted), *self.worst]))
 
-    def cures(self, before: _Fit, *, exchanged: bool = False) -> bool:
-        """Return whether this fit, of columns that may be exchanged, explains what is wrong with another."""
-        no_worse = _BETTER if exchanged else _NO_WORSE
+    def cures(self, before: _Fit, *, must_fit_better: bool = False) -> bool:
+        """Return whether this fit explains what is wrong with another; some changes must fit better, too."""
+        no_worse = _BETTER if must_fit_better else _NO_WORSE
         is_better = self.misfit <= _CURED * before.misfit
         # Most changes fail by their residuals: only of the others impossible values are counted.
         if self.misfit > before.most_to_cure or self.impossible > before.impossible:
@@ -144,8 +148,8 @@ class _Trials:
     def try_all(self, changes: Iterable[tuple[LogFault, Observations | None]], *, signs: bool = False) -> None:
         """Try corrections of faults, perhaps of signs of torques alone; None is one that leaves nothing to fit."""
         for fault, changed in changes:
-            fit = None if changed is None else self.judged(changed, self.deviations if signs else None)
-            if fit is not None and fit.cures(self.before, exchanged=fault.code.startswith("exchanged")):
+            fit = None if changed is None else self._fit(changed, self.deviations if signs else None)
+            if fit is not None and fit.cures(self.before, must_fit_better=fault.code.startswith(_MAY_FIT_BY_CHANCE)):
                 self.cures.append((fit, fault))
 
     def try_columns(
@@ -160,20 +164,28 @@ class _Trials:
                 self.try_all([(fault, rows.of(change, label))])
 
     def try_positions(self, rows: ChangedRows, suspects: Sequence[str]) -> None:
-        """Try reversed and exchanged positions of the joints that look worst; if nothing cures, those of the others."""
+        """Try positions of the joints that look worst; if nothing cures, those of the others.
+
+        Degrees of one joint look like reversed or exchanged positions of others, so that they are tried of all.
+        """
         equations, joints = rows.equations, rows.equations.joints
         pairs = list(combinations(sorted(suspects, key=joints.index), 2))
+        others = [joint for joint in self.before.suspects if joint not in suspects]
+        self.try_columns(positions_in_degrees(equations, [*suspects, *others]), rows)
         self.try_columns(chain(reversed_positions(equations, suspects), exchanged_motions(equations, pairs)), rows)
         if not self.cures:
-            others = [joint for joint in self.before.suspects if joint not in suspects]
             rest = [*(pair for pair in combinations(joints, 2) if pair not in pairs), joints]
             self.try_columns(chain(reversed_positions(equations, others), exchanged_motions(equations, rest)), rows)
 
     def _judged_part(self, rows: ChangedRows, change: ColumnChange, label: str) -> _Fit | None:
         """Return the fit of a changed part of a recording; None if that is too short for it."""
         changed = rows.of_part(change, label)
+        return None if changed is None else self._fit(changed, None)
+
+    def _fit(self, changed: Observations, deviations: Deviations | None) -> _Fit | None:
+        """Return the fit of changed rows; None if they are too few for it."""
         try:
-            return None if changed is None else self.judged(changed, None)
+            return self.judged(changed, deviations)
         except EstimateError:
             return None
 

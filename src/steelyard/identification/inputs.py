@@ -25,6 +25,7 @@ from ..observe import (
     part_of,
     reduce_rows,
     row_source,
+    shares_samples,
 )
 from ..recording import Recording, TorqueChannel
 from ..robot import Robot
@@ -147,6 +148,12 @@ def _check_unseen(training: tuple[Labelled, ...], unseen: tuple[Labelled, ...]) 
                     f"validation recording '{label}' is the same data as '{known[digest]}' (SHA-256 {digest[:12]}...): "
                     "errors on it would say nothing; give a recording that was not used to fit"
                 )
+        same = next((own for own, one in training if shares_samples(one, recording)), None)
+        if same is not None:
+            raise EstimateError(
+                f"validation recording '{label}' has samples of '{same}', which is fitted: errors on it would say "
+                "little; give a recording of another run"
+            )
 
 
 def refuse_same_data(known: Sequence[RecordingInfo], recordings: Sequence[Recording]) -> None:

@@ -1,8 +1,7 @@
-"""Faults of a log's columns, and its rows with each of them corrected: signs, exchanged columns, joint order.
+"""Faults of a log's columns, and its rows with each corrected: signs, degrees, exchanged columns, joint order.
 
-Reversed torques need the factors only, exchanged ones the factors of every equation with every torque (as many passes
-as joints); positions need a pass for each change. Torques from which gravity was taken out, as some drivers do, would
-spoil a fit: they are told before it.
+Reversed torques need the factors only, exchanged ones those of every equation with every torque (as many passes as
+joints), positions a pass for each change. Torques without gravity, as of some drivers, are told before a fit.
 """
 
 from __future__ import annotations
@@ -95,30 +94,34 @@ class ColumnChange:
     """A change of a log's columns, each as one entry for each joint.
 
     Attributes:
-        signs: Signs of positions and velocities.
+        factors: Factors of positions and velocities: signs, or of another unit.
         motion: Columns from which positions and velocities are taken.
         torques: Columns from which torques are taken.
+        torque_signs: Signs of the torques.
     """
 
-    signs: tuple[float, ...]
+    factors: tuple[float, ...]
     motion: tuple[int, ...]
     torques: tuple[int, ...]
+    torque_signs: tuple[float, ...]
 
     def of(self, recording: Recording) -> Recording:
         """Return the recording changed."""
-        signs, order = np.array(self.signs)[:, None], list(self.motion)
+        factors, signs = np.array(self.factors)[:, None], np.array(self.torque_signs)[:, None]
+        order, taken = list(self.motion), list(self.torques)
         torques = tuple(
-            channel if channel.kind == "wrench" else replace(channel, values=channel.values[list(self.torques)])
+            channel if channel.kind == "wrench" else replace(channel, values=signs * channel.values[taken])
             for channel in recording.torques
         )
-        qd = None if recording.qd is None else signs * recording.qd[order]
-        return replace(recording, q=signs * recording.q[order], qd=qd, torques=torques)
+        qd = None if recording.qd is None else factors * recording.qd[order]
+        return replace(recording, q=factors * recording.q[order], qd=qd, torques=torques)
 
 
 def unchanged(equations: Equations) -> ColumnChange:
     """Return the change that leaves every column as it is."""
     places = tuple(range(len(equations.joints)))
-    return ColumnChange((1.0,) * len(places), places, places)
+    ones = (1.0,) * len(places)
+    return ColumnChange(ones, places, places, ones)
 
 
 class ChangedRows:
@@ -159,8 +162,10 @@ class ChangedRows:
         return None if part is self._short[label] else self._reduced(change, label, part)
 
     def _reduced(self, change: ColumnChange, label: str, recording: Recording) -> Observations | None:
+        speeds = np.abs(change.factors) * self._resolved.standstill  # the same rows, whatever the unit
         try:
-            sources = sources_of([(label, change.of(recording))], self.equations, self._resolved)
+            resolved = replace(self._resolved, standstill=speeds)
+            sources = sources_of([(label, change.of(recording))], self.equations, resolved)
             return reduce_rows(sources, blocks=_BLOCKS)
         except SteelyardError:
             return None
@@ -257,15 +262,37 @@ def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: 
 def reversed_positions(
     equations: Equations, suspects: Sequence[str], label: str | None = None
 ) -> Iterator[tuple[LogFault, ColumnChange]]:
-    """Yield the position of a joint reversed, in all recordings or in one."""
+    """Yield the position of a joint reversed, alone or with its torque, in all recordings or in one."""
     for joint in suspects:
         signs = tuple(-1.0 if name == joint else 1.0 for name in equations.joints)
-        remedy = f"reverse it in the set-up: sign = {[int(s) for s in signs]} for q (and qd)"
+        remedy = f"in the set-up: sign = {[int(s) for s in signs]} for q (and qd)"
+        fix = {"recording.q.sign": {joint: -1}, "recording.qd.sign": {joint: -1}}
         fault = LogFault(
-            (joint,), f"the position of {joint} seems reversed", remedy, code="position_sign",
-            fix={"recording.q.sign": {joint: -1}, "recording.qd.sign": {joint: -1}},
+            (joint,), f"the position of {joint} seems reversed", f"reverse it {remedy}", code="position_sign", fix=fix
+        )
+        change = replace(unchanged(equations), factors=signs)
+        yield _in_one(fault, label), change
+        fix = {**fix, "recording.torque.sign": {joint: -1}}
+        fault = LogFault(
+            (joint,), f"position and torque of {joint} seem reversed, as if its axis pointed the other way",
+            f"reverse both {remedy} and for the torque", code="joint_sign", fix=fix,
         )  # fmt: skip
-        yield _in_one(fault, label), replace(unchanged(equations), signs=signs)
+        yield _in_one(fault, label), replace(change, torque_signs=signs)
+
+
+def positions_in_degrees(equations: Equations, suspects: Sequence[str]) -> Iterator[tuple[LogFault, ColumnChange]]:
+    """Yield the position of a turning joint in degrees: if they are few, they are possible as radians."""
+    robot, joints = equations.model.robot, equations.joints
+    turning = [joint for joint in joints if robot.joint(joint).kind == "revolute"]
+    for joint in (one for one in suspects if one in turning):
+        units = ["deg" if one == joint else "rad" if one in turning else "m" for one in joints]
+        factors = tuple(float(np.radians(1.0)) if unit == "deg" else 1.0 for unit in units)
+        fault = LogFault(
+            (joint,), f"the position of {joint} seems to be in degrees",
+            f"declare its unit in the set-up: unit = {units} for q", code="position_unit",
+            fix={"recording.q.unit": {joint: "deg"}, "recording.qd.unit": {joint: "deg/s"}},
+        )  # fmt: skip
+        yield fault, replace(unchanged(equations), factors=factors)
 
 
 def exchanged_motions(equations: Equations, groups: Sequence[Sequence[str]]) -> Iterator[tuple[LogFault, ColumnChange]]:

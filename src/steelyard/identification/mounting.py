@@ -146,6 +146,45 @@ class Tilt:
         return Reason(self.text, self.remedy, MOUNTING, grade, "plausible")
 
 
+@dataclass(frozen=True)
+class OtherMounting:
+    """A recording of an arm that was mounted otherwise than in the other recordings.
+
+    Attributes:
+        label: Its label.
+        gravity: Acceleration of gravity in the base frame there [m/s^2].
+        others: The same in the other recordings.
+        angle: Angle between both directions [deg].
+    """
+
+    label: str
+    gravity: Vector3
+    others: Vector3
+    angle: float
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is another mounting, no tilt."""
+        return self.angle > LARGE_TILT
+
+    @property
+    def text(self) -> str:
+        """What was found, in a sentence."""
+        return (
+            f"the recordings disagree: gravity pulls {self.angle:.2g} degrees away in '{self.label}' from where it "
+            "pulls in the others, as if the base had been tilted or mounted otherwise"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        here, there = (",".join(f"{part:.4g}" for part in one) for one in (self.gravity, self.others))
+        return (
+            f"measure the mounting, and identify them apart: '{self.label}' with --gravity {here} (or gravity under "
+            f"[identify]), the others with {there}"
+        )
+
+
 def angle_between(one: Sequence[float], other: Sequence[float] | np.ndarray) -> float:
     """Return the angle between two vectors [deg]."""
     return float(np.degrees(np.arctan2(np.linalg.norm(np.cross(one, other)), np.dot(one, other))))

@@ -15,7 +15,7 @@ from ..errors import EstimateError
 from ..judge import Evaluation
 from ..observe import reduce_rows
 from ..progress import Progress, silent
-from ..recording import RecordingsLike
+from ..recording import Recording, RecordingsLike
 from ..robot import AnyRobot
 from ..text import short_repr
 from ..verdict import first_named
@@ -50,6 +50,13 @@ class ModelCheck:
     findings: tuple[Diagnosed, ...]
 
     @property
+    def is_judged(self) -> bool:
+        """Whether the recordings can judge a model: a joint moves, and their checks found nothing bad."""
+        error = self.prediction.error
+        moves = error is not None and bool(np.isfinite(error.relative_percent))
+        return moves and not any(_bad_logs(self.prediction))
+
+    @property
     def is_valid(self) -> bool:
         """Whether the model still holds."""
         return all(one.severity == "info" for one in self.findings)
@@ -80,8 +87,11 @@ def check_model(
         raise EstimateError("the recordings have no torques: a model cannot be checked on them; record torques too")
     then = known.content["validation"]
     worse = list(_worse_joints(error, then))
-    found = [*worse, *(_causes(prediction) if worse else ())]
-    if not worse:
+    found = [*_bad_logs(prediction), *worse, *(_causes(prediction) if worse else ())]
+    if not np.isfinite(error.relative_percent):
+        text = "the model cannot be judged on these recordings: no joint moves at standstill speed or faster in them"
+        found.append(Diagnosed("not_judged", "bad", text, "record a motion; check stamps and units of the positions"))
+    elif not found:
         text = (
             f"the model still holds: error {error.relative_percent:.3g} %, {then['relative_error_percent']:.3g} % when "
             "it was identified"
@@ -90,6 +100,16 @@ def check_model(
     order = ("bad", "warning", "info")
     found.sort(key=lambda one: order.index(one.severity))
     return ModelCheck(prediction, float(then["relative_error_percent"]), tuple(found))
+
+
+def _bad_logs(prediction: TorquePrediction) -> Iterator[Diagnosed]:
+    """Yield what the checks of the logs call bad: a model cannot be judged by them."""
+    for source in prediction.sources:
+        read = source.recording if isinstance(source.recording, Recording) else source.recording.result
+        for one in () if read is None else read.findings:
+            if one.severity == "bad":
+                text = f"the log cannot judge a model: {one.text}"
+                yield Diagnosed(one.kind, "bad", text, one.remedy, one.joint, source.label)
 
 
 def _worse_joints(error: Evaluation, then: dict[str, object]) -> Iterator[Diagnosed]:

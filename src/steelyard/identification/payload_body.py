@@ -275,7 +275,7 @@ def load_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) -> 
     if not span[:, -1].any():  # its mass bears on no torque
         return None
     # Rows of the data, and of links near those of the file, which the load is not part of.
-    root = np.linalg.cholesky(np.linalg.inv(_regular(estimate.covariance))).T
+    root = _inverse_root(estimate.covariance)
     drawn = link_rows(equations, estimate.columns, robot) / FILE_DEVIATION
     size = span.shape[1]
     data = np.hstack([root, root @ span, (root @ estimate.values)[:, None]])
@@ -294,8 +294,11 @@ def load_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) -> 
     return LoadBeyondFile(mass, sigma, added)
 
 
-def _regular(covariance: np.ndarray) -> np.ndarray:
-    return covariance + 1e-12 * np.diag(np.diag(covariance))
+def _inverse_root(covariance: np.ndarray) -> np.ndarray:
+    """Return R with ``R^T R`` the inverse of a covariance, which may be singular but for rounding."""
+    sigma = np.sqrt(np.diag(covariance))
+    variances, vectors = np.linalg.eigh(covariance / sigma / sigma[:, None])
+    return (vectors / np.sqrt(np.maximum(variances, 1e-12))).T / sigma
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,11 @@ from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, verdict_of
+from .causes import with_causes
 from .consistent import consistent_parameters, cost_cause, inertia_prior, is_costly
 from .cutoff import with_cutoff
-from .diagnosis import with_causes
 from .earlier_runs import as_earlier, check_joinable, with_earlier_runs
 from .findings import LogFinding, log_findings, moving_sources, with_findings
-from .fine_faults import PlainFit
 from .fitting import ArmFit, column_name, fit_sources
 from .folds import Folds
 from .inputs import Inputs, Labelled, inputs_of, model_of, settings_of, sources_of, with_found_inertias
@@ -55,6 +54,7 @@ from .log_faults import refuse_removed_gravity
 from .mounting import MOUNTING
 from .nonlinear import NonlinearFit, estimate_nonlinear
 from .payload_gains import check_same_gains, payload_and_notes
+from .plain_fit import PlainFit
 from .reasons import cautions_of, judged, notes_of, set_up_reasons
 from .regularisation import drawn_estimate, regularisation_note, regularised_fit, settings_for_chosen
 from .result import ConditionNumbers, Identification, Trained

@@ -24,10 +24,11 @@ from ..verdict import Grade, Reason, Verdict, first_named
 from .bias_reasons import bias_reasons
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
 from .findings import balancer_reasons, finding_reasons, unseen_reasons, validation_reasons
-from .fine_faults import Diagnosed, PlainFit, loads, tested_set_up
+from .fine_faults import Diagnosed, loads, tested_set_up
 from .fitting import ArmFit
 from .mounting import MOUNTING, tilt_reasons
 from .payload_body import COLUMNS, impossible_payload
+from .plain_fit import PlainFit
 from .result import Identification
 from .widened import relative_sigmas, widening_reasons
 
@@ -75,15 +76,19 @@ def set_up_reasons(fit: PlainFit) -> list[Reason]:
     """Return errors of the set-up and an undeclared load as reasons of a verdict, with the words of a check."""
     errors, turned = tested_set_up(fit)
     told = [*errors, *(one for one in loads(turned) if one.code == "undeclared_payload")]
-    return [
-        Reason(one.text, one.remedy, MOUNTING if one.code == "tilt" else "set-up", _set_up_grade(one), "plausible")
-        for one in told
-        if one.severity != "info"
-    ]
+    return [set_up_reason(one) for one in told if one.severity != "info"]
+
+
+def set_up_reason(one: Diagnosed) -> Reason:
+    """Return an error of the set-up as a reason; a tilt of all recordings is one that the estimate may tell, too."""
+    what = "one recording" if one.recording else MOUNTING if one.code == "tilt" else "set-up"
+    return Reason(one.text, one.remedy, what, _set_up_grade(one), "plausible")
 
 
 def _set_up_grade(one: Diagnosed) -> Grade | None:
     """Return the best grade beside an error of the set-up; None if it is small, or none of the result."""
+    if one.severity == "bad" and one.code not in LARGE:
+        return "poor"
     if one.code not in LARGE or one.value is None:
         return None
     size = abs(one.value - 1) if one.code in ("torque_gain", "torque_unit", "position_scale") else abs(one.value)

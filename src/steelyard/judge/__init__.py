@@ -19,8 +19,8 @@ from .criteria import LACKS as LACKS
 from .criteria import RATIO as RATIO
 from .criteria import SCALE as SCALE
 from .criteria import IdentificationEvidence as IdentificationEvidence
-from .criteria import Thresholds as Thresholds
 from .criteria import judge as judge
+from .criteria import plausible_rows as plausible_rows
 from .delay import LARGEST_DELAY as LARGEST_DELAY
 from .delay import Delays as Delays
 from .delay import estimate_delays as estimate_delays
@@ -61,6 +61,7 @@ from .residuals import RunCollector as RunCollector
 from .residuals import residual_runs as residual_runs
 from .residuals import residuals_of as residuals_of
 from .residuals import unit_of as unit_of
+from .thresholds import Thresholds as Thresholds
 from .validation import DEFAULT_CUTOFF as DEFAULT_CUTOFF
 from .validation import evaluate as evaluate
 from .validation import evaluate_each as evaluate_each

@@ -12,7 +12,6 @@ from ..verdict import (
     Reason,
     Verdict,
     VerdictRow,
-    check_thresholds,
     first_named,
     graded_row,
     limits_below,
@@ -23,6 +22,7 @@ from ..verdict import (
     verdict_of,
 )
 from .plausibility import Plausibility
+from .thresholds import Thresholds
 from .whiteness import ResidualCorrelation
 
 # Relative errors below this [%] are those of rounding: their ratio says nothing.
@@ -37,70 +37,6 @@ LACKS = "model lacks"
 
 EFFORT, SCALE, RATIO = "torque over effort limit", "size against the robot file", "unseen error over fit"
 """Names of rows: two that judge the size of the torques, and that of unseen motion against the fit."""
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Limits of the verdict's rows. Where small is good, good is up to ``_good``, fair up to ``_fair``, then poor.
-
-    Attributes:
-        ratio_good: Unseen relative error over that of the fit.
-        ratio_fair: The same.
-        error_good: Unseen relative error over all joints [%].
-        error_fair: The same.
-        condition_good: Condition number, columns normalised.
-        condition_fair: The same.
-        known_good: Essential parameters that are well known [%]; good from here on.
-        known_fair: The same, fair from here on.
-        relative_sigma: A parameter is well known up to this relative sigma [%].
-        lag_one: Correlation of neighbouring residuals beyond the decimator's that is strong, though modelled.
-        leftover: Correlation of whitened residuals that may be left at any lag.
-        leftover_p: Or its Ljung-Box probability, above which it may be chance.
-        spread_good: Spread of recordings fitted alone, over their sigmas.
-        spread_fair: The same.
-        impossible_fair: Part of a joint's torque that an impossible value may stand for [%]; above, it is poor.
-        joint_good: Unseen relative error of the worst joint, its mean apart [%].
-        joint_fair: The same.
-        effort_good: Largest torque over the robot file's effort limit.
-        effort_fair: The same.
-        scale_good: By what factor rigid-body torques may differ from those of the robot file's inertias.
-        scale_fair: The same.
-        delay: Delay of torques, of all or of one, from which a result is fair at best [s].
-        pattern: Part of a joint's residual variance that one pattern may explain [%]; above, the joint's parameters
-            carry what the model lacks.
-
-    Example:
-        >>> from steelyard.judge import Thresholds
-        >>> steelyard.Settings(thresholds=Thresholds(error_good=3.0)).thresholds.error_fair
-        15.0
-    """
-
-    ratio_good: float = 1.3
-    ratio_fair: float = 2.0
-    error_good: float = 5.0
-    error_fair: float = 15.0
-    condition_good: float = 30.0
-    condition_fair: float = 100.0
-    known_good: float = 80.0
-    known_fair: float = 50.0
-    relative_sigma: float = 20.0
-    lag_one: float = 0.5
-    leftover: float = 0.2
-    leftover_p: float = 0.001
-    spread_good: float = 2.0
-    spread_fair: float = 4.0
-    impossible_fair: float = 5.0
-    joint_good: float = 30.0
-    joint_fair: float = 50.0
-    effort_good: float = 1.05
-    effort_fair: float = 1.5
-    scale_good: float = 3.0
-    scale_fair: float = 6.0
-    delay: float = 0.005
-    pattern: float = 10.0
-
-    def __post_init__(self) -> None:
-        check_thresholds(self, EstimateError, large_is_good=("known",))
 
 
 @dataclass(frozen=True)
@@ -162,12 +98,22 @@ def judge(
         if value is not None and (isnan(value) or value < 0):
             raise EstimateError(f"verdict: got {value} as {name}, needed is a number of 0 and above")
     limits = thresholds or Thresholds()
-    return verdict_of([row(evidence, limits) for row in _ROWS], cautions)
+    rows = [*plausible_rows(evidence.plausibility, limits), *(row(evidence, limits) for row in _ROWS)]
+    return verdict_of(rows, cautions)
 
 
-def _impossible(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
+def plausible_rows(found: Plausibility, limits: Thresholds) -> list[VerdictRow]:
+    """Return the rows of the question whether an estimate is plausible.
+
+    Args:
+        found: What speaks for or against it.
+        limits: Where good ends and poor begins.
+    """
+    return [row(found, limits) for row in (_impossible, _effort, _scale, _joint)]
+
+
+def _impossible(found: Plausibility, limits: Thresholds) -> VerdictRow:
     """Judge values that no arm can have: negative friction, drive inertia, mass, inertia matrix."""
-    found = evidence.plausibility
     material = [one for one in found.material if 100 * one.share > limits.impossible_fair]
     grade: Grade = "poor" if material else "fair" if found.impossible else "good"
     named = [
@@ -185,22 +131,22 @@ def _impossible(evidence: IdentificationEvidence, limits: Thresholds) -> Verdict
     return graded_row("plausible", name, count, f"{count}", bounds, grade, sentence, remedy)
 
 
-def _effort(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
+def _effort(found: Plausibility, limits: Thresholds) -> VerdictRow:
     """Judge the largest torque against the robot file's effort limits."""
     bounds = (limits.effort_good, limits.effort_fair)
-    if evidence.plausibility.effort is None:
+    if found.effort is None:
         return row_not_judged("plausible", EFFORT, limits_below(bounds), "the robot file has no effort limits")
-    joint, ratio = evidence.plausibility.effort
+    joint, ratio = found.effort
     sentence = f"the torque of {joint} is up to {ratio:.3g} times its effort limit"
     remedy = "check the unit and the gain of the torque columns (mA or A, N mm or N m, before or after the gears)"
     return row_below("plausible", EFFORT, ratio, f"{ratio:.3g}", bounds, sentence, remedy)
 
 
-def _scale(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
+def _scale(found: Plausibility, limits: Thresholds) -> VerdictRow:
     """Judge the size of the rigid-body torques against those of the robot file's inertias."""
-    scale = evidence.plausibility.scale
+    scale = found.scale
     if scale is None:
-        return _heaviness(evidence.plausibility.heaviness)
+        return _heaviness(found.heaviness)
     grade = small_is_good(max(scale, 1 / scale) if scale > 0 else inf, limits.scale_good, limits.scale_fair)
     decade = round(log10(scale)) if scale > 0 else 0
     likely = f"about {scale:.2g} is a drive gain or a gear ratio left out or taken twice"
@@ -224,15 +170,17 @@ def _heaviness(heaviness: float | None) -> VerdictRow:
     sentence = (
         f"an arm of this reach has inertias between {low:g} and {high:g} reach^5 kg/m^3; these are {heaviness:.2g}"
     )
-    remedy = "check the units of the torque columns and of the robot file's lengths (mA or A, N mm or N m, mm or m)"
+    remedy = (
+        "check the units of torques, positions and the robot file's lengths (mA or A, N mm or N m, degrees or radians, "
+        "mm or m)"
+    )
     grade: Grade = "good" if low <= heaviness <= high else "poor"
     return graded_row("plausible", name, heaviness, f"{heaviness:.2g}", bounds, grade, sentence, remedy)
 
 
-def _joint(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
+def _joint(found: Plausibility, limits: Thresholds) -> VerdictRow:
     """Judge the joint that is predicted worst, of those whose torque stands above noise and bias."""
     name, bounds = "worst joint, relative error", (limits.joint_good, limits.joint_fair)
-    found = evidence.plausibility
     if found.unexplained is not None and (found.worst_joint is None or found.worst_joint[1] <= limits.joint_fair):
         return _unexplained(name, *found.unexplained, limits_below(bounds, "%"))
     if found.worst_joint is None:
@@ -397,4 +345,4 @@ def _pattern(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow
     return graded_row("known", name, share, f"{share:.2g} %", bounds, grade, sentence, remedy)
 
 
-_ROWS = (_impossible, _effort, _scale, _joint, _error, _ratio, _condition, _known, _correlation, _spread, _pattern)
+_ROWS = (_error, _ratio, _condition, _known, _correlation, _spread, _pattern)

@@ -29,6 +29,7 @@ from .reading import busiest_part as busiest_part
 from .reading import gap_advice as gap_advice
 from .reading import hashes_of as hashes_of
 from .reading import part_of as part_of
+from .reading import shares_samples as shares_samples
 from .reading import template_of as template_of
 from .resolve import resolve_preparation as resolve_preparation
 from .rows import Adjustment as Adjustment

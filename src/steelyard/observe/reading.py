@@ -26,6 +26,10 @@ from .preparation import ResolvedPreparation
 BLOCK = 8_192
 """Samples in a block: little memory, and long against the memory of most filters."""
 
+PIECES, PIECE, SAME_POSITION, SAME_TORQUE = 5, 10, 1e-5, 1e-3
+"""Pieces of so many samples are compared: positions [rad or m], torques as a part of their spread."""
+_BLOCK = 1_000_000
+
 
 def template_of(recording: AnyRecording) -> Recording:
     """Return what is known of a recording before it is read: joints, channels, payload; a stream's has no samples."""
@@ -106,6 +110,33 @@ def hashes_of(recording: AnyRecording) -> tuple[str, ...]:
         digest.update(str(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return (digest.hexdigest(),)
+
+
+def shares_samples(one: Recording, other: Recording) -> bool:
+    """Return whether some samples of a recording, positions and torques, stand in another one but for rounding.
+
+    Compared are pieces of the second in which the joints move most: no two runs of a motion agree in their noise.
+    """
+    channels = {channel.name: channel.values for channel in one.torques}
+    pairs = [(channels[own.name], own.values) for own in other.torques if own.name in channels]
+    if one.joints != other.joints or not pairs or min(one.samples, other.samples) < PIECE:
+        return False
+    row = int(np.argmax(np.ptp(other.q, axis=1)))
+    for part in np.array_split(np.arange(other.samples - PIECE + 1), PIECES):
+        if not len(part):
+            continue
+        start = int(part[np.argmax(np.abs(other.q[row, part + PIECE - 1] - other.q[row, part]))])
+        piece, torques = slice(start, start + PIECE), [values[:, start : start + PIECE] for _, values in pairs]
+        for first in range(0, one.samples - PIECE + 1, _BLOCK):
+            here = one.q[row, first : min(first + _BLOCK, one.samples - PIECE + 1)]
+            for k in first + np.flatnonzero(np.abs(here - other.q[row, start]) < SAME_POSITION):
+                same = np.abs(one.q[:, k : k + PIECE] - other.q[:, piece]).max() < SAME_POSITION
+                if same and all(
+                    np.abs(theirs[:, k : k + PIECE] - own).max() <= SAME_TORQUE * values.std()
+                    for (theirs, values), own in zip(pairs, torques, strict=True)
+                ):
+                    return True
+    return False
 
 
 def check_joints(recording: Recording, joints: tuple[str, ...], label: str) -> None:

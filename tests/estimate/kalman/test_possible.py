@@ -10,8 +10,7 @@ from estimate.kalman.filter_cases import friction_model, scara_evidence
 from steelyard.estimate import kalman
 from steelyard.estimate.kalman import KalmanSettings
 from steelyard.estimate.kalman.dynamics import TARGET, arm_graph, possible_move
-from steelyard.estimate.kalman.plan import plan_of
-from steelyard.estimate.kalman.start import RecordedPostures
+from steelyard.estimate.kalman.start import RecordedPostures, plan_of
 
 NAMES = ("ZZ1", "ZZ2", "MX2", "MY2", "Fvm1", "Fvm2", "Fcm1", "Fcm2")
 LEAST = np.array([0.3, 0.02])

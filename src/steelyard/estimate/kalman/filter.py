@@ -14,8 +14,8 @@ from ...recording import Recording
 from ..evidence import Estimate, Estimated, Evidence, History, Prior, estimate_of
 from .engines import is_compiled_whole
 from .passes import Passed, filtered, shape_of
-from .plan import FilterPlan, plan_of
 from .settings import KalmanSettings
+from .start import FilterPlan, plan_of
 from .state import parameter_root
 
 OVERCONFIDENT = 0.9

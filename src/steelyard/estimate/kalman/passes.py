@@ -13,7 +13,7 @@ from ...observe import RawBlock, raw_samples
 from ...progress import Progress
 from .engines import Engine
 from .noises import PERIODS, MovingBlock, with_motion
-from .plan import FilterPlan, arms_of
+from .start import FilterPlan, arms_of
 from .state import Shape, Trouble, divergence, impossible_joint, new_vector, parameter_root, restart
 
 INSTANTS = 2000
