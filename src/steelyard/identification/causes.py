@@ -47,10 +47,9 @@ def with_causes(found: Identification, inputs: Inputs, stage: Stage) -> Verdict:
     if not inputs.held_out and any(row.name == RATIO and row.grade != "good" for row in verdict.criteria):
         stage("comparing recordings")
         causes = _unlike_training(found, inputs, *_all_rows(found, inputs))
-    if len(inputs.training) > 1 and not found.settings.chooses_effects and _may_differ(found):
+    if not found.settings.chooses_effects and _may_differ(found):
         stage("comparing the mounting of recordings")
-        fits = GravityFits(found.equations, inputs.training, found.resolved, found.settings.threads)
-        causes += [] if fits.other_mounting is None else [set_up_reason(other_mounting_found(fits.other_mounting))]
+        causes += _other_mounting(found, inputs)
     if _may_be_mounted_otherwise(found):
         # Many parameters may bend round gravity torques that are not as assumed: prediction alone does not show it.
         stage("checking the mounting")
@@ -67,6 +66,7 @@ def _explained(found: Identification, inputs: Inputs) -> Verdict:
         recordings = (*inputs.training, *inputs.unseen)
         sources, observations = _all_rows(found, inputs)
         causes = _unlike_training(found, inputs, sources, observations)
+    causes = causes or _other_mounting(found, inputs)
     if not causes:
         mounting = better_mounting(equations, inputs.training, resolved, found.settings.threads)
         cause = None
@@ -85,6 +85,14 @@ def _cautions(verdict: Verdict, causes: Sequence[Reason]) -> list[Reason]:
     others = {row.name for row in verdict.criteria}
     others |= {MOUNTING} & {cause.criterion for cause in causes}
     return [reason for reason in verdict.reasons if reason.criterion not in others]
+
+
+def _other_mounting(found: Identification, inputs: Inputs) -> list[Reason]:
+    """Return a training recording of an arm that was mounted otherwise than in the others, if there is one."""
+    if len(inputs.training) < 2:
+        return []
+    fits = GravityFits(found.equations, inputs.training, found.resolved, found.settings.threads)
+    return [] if fits.other_mounting is None else [set_up_reason(other_mounting_found(fits.other_mounting))]
 
 
 def _may_differ(found: Identification) -> bool:
