@@ -617,6 +617,14 @@ def test_torques_that_all_seem_small_may_belong_to_positions_in_degrees():
     assert "positions in degrees?" in finding.text
 
 
+def test_a_payload_that_is_declared_where_it_is_not_carried_is_to_be_checked():
+    robot = replace(load_robot(ARM), payloads=PAYLOADS[ARM])
+    logs = [replace(recorded(0), payload="load"), replace(recorded(1, "load"), payload="load")]
+    (finding,) = [one for one in diagnose(robot, logs).findings if one.code == "undeclared_payload"]
+    assert "beside what is declared" in finding.text
+    assert "declared is load in 'recording 1', load in 'recording 2'" in finding.remedy
+
+
 @pytest.mark.parametrize(
     ("arm", "angle"),
     [

@@ -271,6 +271,7 @@ class _Pooled:
 
     def __init__(self, observations: Observations, plain: Estimate, equations: Equations) -> None:
         self._equations, self._columns, weights = equations, plain.columns, plain.weights
+        self._declared = {info.label: info.payload for info in observations.recordings if info.payload}
         groups: dict[NoiseGroup, list[Factor]] = {}
         for factor in observations.factors:
             if group_of(factor) in weights:
@@ -294,7 +295,7 @@ class _Pooled:
             mass = float(values[-1])
             others = tuple(label for label in self._labels if label not in own)
             share = min((self._together - squares) / self.excess, 1.0)
-            yield _payload(*((own, others) if mass >= 0 else (others, own)), abs(mass), share)
+            yield _payload(*((own, others) if mass >= 0 else (others, own)), abs(mass), share, self._declared)
 
     def gains(self) -> Iterator[Disagreement]:
         """Yield a torque gain in each recording as the cause: of all joints, of a joint, of one of its torques."""
@@ -356,8 +357,10 @@ class _Pooled:
         return _residual(np.vstack(stacked))
 
 
-def _payload(carrying: tuple[str, ...], others: tuple[str, ...], mass: float, share: float) -> Disagreement:
-    """Return a payload that some recordings carry and the others do not."""
+def _payload(
+    carrying: tuple[str, ...], others: tuple[str, ...], mass: float, share: float, declared: Mapping[str, str]
+) -> Disagreement:
+    """Return a payload that some recordings carry and the others do not, whatever is declared."""
     remedy = 'declare it in the set-up of those that carry it (payload = "name"), and fit some with and some without it'
     with_it, without_it = (first_named([f"'{label}'" for label in labels]) for labels in (carrying, others))
     what = f"all recordings but {without_it} carry a payload"
@@ -366,6 +369,10 @@ def _payload(carrying: tuple[str, ...], others: tuple[str, ...], mass: float, sh
         remedy = f'declare it in the set-up of {with_it} (payload = "name"), or leave that recording out'
     elif len(carrying) <= len(others):
         what = f"{with_it} carry a payload that the others do not"
+    if declared:
+        named = first_named([f"{name} in '{label}'" for label, name in declared.items()])
+        what = f"beside what is declared, {what}"
+        remedy = f"check which recording carries which payload: declared is {named}; or leave that recording out"
     text = f"the recordings disagree: {what}, about {mass:.2g} kg; it explains {100 * share:.0f} % of the difference"
     return Disagreement(carrying[0], "payload", text, remedy, (), share, carrying=carrying, numbers=10)
 
