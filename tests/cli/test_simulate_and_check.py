@@ -52,6 +52,22 @@ def test_the_same_seed_gives_the_same_bytes_and_runs_differ(workplace):
     assert 0.05 < np.std(first - second) < 0.3
 
 
+def test_runs_are_alike_without_noise_which_is_said_and_two_per_cent_apart_with_it(workplace, capsys):
+    arguments = ["scara_2r", "motion.toml", "--rate", "100", "--runs", "2"]
+    assert main(["simulate", *arguments, "--out", "alike"]) == 0
+    assert "all runs are alike; --noise adds some" in " ".join(capsys.readouterr().out.split())
+    assert main(["simulate", *arguments, "--noise", "--out", "noisy"]) == 0
+    assert "alike" not in capsys.readouterr().out
+    read = [
+        [read_recording("scara_2r", f"{folder}/recording_000{k}.npz").torque().values for k in (0, 1)]
+        for folder in ("alike", "noisy")
+    ]
+    assert (read[0][0] == read[0][1]).all()
+    largest = np.abs(read[0][0]).max(axis=1)
+    assert (read[1][0] - read[0][0]).std(axis=1) == pytest.approx(0.02 * largest, rel=0.2)
+    assert (read[1][1] != read[1][0]).any()
+
+
 def test_a_trajectory_beyond_the_limits_is_simulated_but_told(workplace, capsys):
     write_trajectory(quintic([[0, 2.0], [0, 2.0]], 0.2, JOINTS), "fast.toml")
     assert main(["simulate", "scara_2r", "fast.toml", "--rate", "100", "--json"]) == 0
@@ -67,11 +83,11 @@ def test_a_trajectory_beyond_the_limits_is_simulated_but_told(workplace, capsys)
         (["scara_2r", "motion.toml", "--runs", "0"], ["runs is 0; allowed is 1 or more"]),
         (["scara_2r", "motion.toml", "--rate", "300"], ["whole multiple"]),
         (["scara_2r", "motion.toml", "--payload", "brick"], ["knows no payload 'brick'"]),
-        (["scara_2r", "motion.toml", "--config", "settings.toml"], ["unknown key 'noise'", "motor_noise"]),
+        (["scara_2r", "motion.toml", "--config", "settings.toml"], ["unknown key 'motor_noize'", "motor_noise"]),
     ],
 )
 def test_a_bad_simulation_gets_one_clear_line_and_writes_nothing(arguments, expected, workplace, capsys):
-    Path("settings.toml").write_text("[simulate]\nnoise = 3\n")
+    Path("settings.toml").write_text("[simulate]\nmotor_noize = 3\n")
     assert main(["simulate", *arguments, "--out", "run"]) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1

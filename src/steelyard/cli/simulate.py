@@ -25,7 +25,8 @@ SCHEMA = {
     "control": str, "kp": list, "kd": list, "bandwidth": float, "velocity": str, "control_rate": float,
     "plant_rate": float, "record_rate": float, "delay": float, "encoder_quantum": (float, list), "sign_width": float,
     "motor_noise": dict, "joint_noise": dict, "disturbance": dict, "position_noise": dict, "stiffness": list,
-    "saturate": bool, "payload": str, "plant": str, "seed": int, "runs": int, "format": Literal["npz", "csv"],
+    "saturate": bool, "payload": str, "plant": str, "seed": int, "runs": int, "noise": bool,
+    "format": Literal["npz", "csv"],
 }  # fmt: skip
 
 
@@ -42,6 +43,10 @@ def simulate(
     plant: Annotated[Literal["compiled", "mujoco"] | None, Parameter(help="Who integrates; default: compiled.")] = None,
     seed: Annotated[int | None, Parameter(help="Seed of noise and disturbance; default: 0.")] = None,
     runs: Annotated[int | None, Parameter(help="Number of runs, with seeds from the first on; default: 1.")] = None,
+    noise: Annotated[
+        bool,
+        Parameter(negative="", help="White noise on torques: 2 % of each joint's largest."),
+    ] = False,
     format: Annotated[Literal["npz", "csv"] | None, Parameter(help="Kind of recording; default: npz.")] = None,
     config: Config = None,
     out: Annotated[
@@ -54,7 +59,7 @@ def simulate(
     require_files(robot_file(robot), trajectory, config)
     flags = {
         "record_rate": rate, "control": control, "payload": payload, "plant": plant, "seed": seed, "runs": runs,
-        "format": format,
+        "format": format, "noise": noise or None,
     }  # fmt: skip
     with quietly(quiet):
         _run(robot, trajectory, {key: value for key, value in flags.items() if value is not None}, config, out, json)
@@ -66,6 +71,7 @@ def _run(name: str, trajectory: Path, flags: dict[str, Any], config: Path | None
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of, read_config
     from ..simulation import experiment_from_settings, simulate
+    from ..study import default_noise
 
     given = {**(read_config(config, "simulate", SCHEMA) if config else {}), **flags}
     settings = dict(given)
@@ -74,6 +80,8 @@ def _run(name: str, trajectory: Path, flags: dict[str, Any], config: Path | None
         raise SimulationError(f"runs is {runs}; allowed is 1 or more")
     robot = load_robot(name)
     motion = read_trajectory(trajectory, [body.joint.name for body in robot.actuated])
+    if settings.pop("noise", False):
+        settings = {**default_noise(robot, motion, settings.get("payload")), **settings}
     experiment = experiment_from_settings(settings)
     with RunFolder(out, "simulate") as run:
         with ProgressBar("simulating") as progress:
@@ -85,7 +93,7 @@ def _run(name: str, trajectory: Path, flags: dict[str, Any], config: Path | None
         inputs = hashes_of(Path(name), trajectory, config)
         settings = {"robot": name, "trajectory": str(trajectory), **given}
         run.save(settings, inputs, content, lambda place, _: _write_recordings(done, place, names))
-        print(json_text("simulate", content)) if json else _print(content, run.place or out)
+        print(json_text("simulate", content)) if json else _print(content, run.place or out, alike=_are_alike(done))
 
 
 def _names(done: SimulatedRun, kind: str) -> list[str]:
@@ -129,6 +137,17 @@ def _summary(done: SimulatedRun) -> dict[str, Any]:
     }
 
 
+def _are_alike(done: SimulatedRun) -> bool:
+    """Return whether seeds make no difference to what is recorded."""
+    from ..simulation import recording_of
+
+    if len(done.seeds) < 2:
+        return False
+    one, other = (recording_of(done, index) for index in (0, 1))
+    pairs = [(one.q, other.q), *((a.values, b.values) for a, b in zip(one.torques, other.torques, strict=True))]
+    return all(bool((first == second).all()) for first, second in pairs)
+
+
 def _violations(motion: Trajectory, robot: Robot) -> list[str]:
     from ..motion import limit_violations
 
@@ -138,7 +157,7 @@ def _violations(motion: Trajectory, robot: Robot) -> list[str]:
     ]
 
 
-def _print(content: dict[str, Any], out: Path) -> None:
+def _print(content: dict[str, Any], out: Path, *, alike: bool) -> None:
     screen = Screen()
     screen.line(
         (content["robot"], "bold"),
@@ -151,6 +170,8 @@ def _print(content: dict[str, Any], out: Path) -> None:
         for row in content["joints"]
     ]
     screen.table([Column("joint", "key"), *map(Column, headings)], rows)
+    if alike:
+        screen.line("note: without noise or disturbance all runs are alike; --noise adds some", style="yellow")
     for line in content["violations"]:
         screen.line(f"note: the trajectory breaks a limit: {line}", style="yellow")
     screen.line(f"saved: {out / content['recordings'][0]}, truth.json, result.json", always=True)
