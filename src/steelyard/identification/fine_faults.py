@@ -36,6 +36,8 @@ SURE_SCALE = 2.0
 FAR_BETTER, SMALL_RESIDUAL, FEW_SAMPLES, ROWS_TO_TRY = 1.3, 0.05, 4_000, 4
 """A position is wrong if residuals are so many times smaller with it changed, and small; tried on so many samples of
 each recording, or so many decimated rows for each parameter."""
+EXPLAINS = 0.9
+"""An error of one recording leaves at most such a part of the residuals: logs of real arms show some by chance."""
 _OF_JOINTS = ("joint_zero", "torque_gain", "torque_unit", "position_scale")
 NO_NOISE = 1e-8
 """Positions with less noise than this were commanded, or computed [rad or m]."""
@@ -189,9 +191,10 @@ def _of_one_recording(fit: PlainFit) -> tuple[str, list[Diagnosed]]:
         return "", []
     if other is not None:
         labels.sort(key=lambda label: label != other.label)
+    most = EXPLAINS * relative_residual(fit.observations, fit.equations.names)
     for label in labels:
         own = [one for one in set_up_errors(fit.of([label])) if one.code in _OF_JOINTS]
-        own = [one for one in own if _corrected(fit, one, [label]) < _corrected(fit, one, labels)]
+        own = [one for one in own if _corrected(fit, one, [label]) < min(most, _corrected(fit, one, labels))]
         if own:
             return label, [_in_recording(one, label) for one in own]
     return ("", []) if other is None else (other.label, [other_mounting_found(other)])
