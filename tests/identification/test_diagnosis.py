@@ -472,6 +472,10 @@ def test_what_another_finding_explains_is_not_told_beside_it():
     assert _without_feigned([drift, gain]) == [gain]
     assert _without_feigned([replace(drift, joint="joint_1"), gain]) == [replace(drift, joint="joint_1"), gain]
     assert _without_feigned([late, other, drift]) == [other, drift]
+    disagree, tilt = warning("disagree", "", "a"), warning("tilt", "", "b")
+    assert _without_feigned([disagree, tilt]) == [tilt]
+    assert _without_feigned([disagree, drift]) == [disagree, drift]
+    assert _without_feigned([disagree, replace(tilt, recording="")]) == [disagree, replace(tilt, recording="")]
 
 
 def test_friction_that_differs_a_little_between_recordings_is_told_but_no_fault():

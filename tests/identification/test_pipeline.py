@@ -194,6 +194,8 @@ def test_another_run_of_a_motion_does_not_share_samples_with_it():
     assert not shares_samples(scara(1), other)
     assert not shares_samples(scara(1), replace(again, q=again.q + 1e-4 * noise[1]))
     assert not shares_samples(scara(1), cut(scara(1), 0, 5))
+    resting = replace(again, q=0 * again.q, torques=(replace(again.torques[0], values=0 * torque),))
+    assert not shares_samples(resting, resting)  # arms often rest at the same place
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ FAR_GAIN = 1.5
 """A torque that is this much larger or smaller than those of other joints imply may be that of another column."""
 NOTICED = 0.01
 """The same, where the scales of all joints are wrong in the same direction."""
+OF_ONE_RECORDING = ("tilt", "joint_zero", "torque_gain", "torque_unit", "position_scale")
+"""Errors of the set-up that, of one recording alone, are why recordings disagree."""
 CERTAIN = 5.0
 """Standard deviations of a delay from none beside another fault, which leaves residuals that are not noise."""
 
@@ -133,7 +135,7 @@ def _without_feigned(found: Sequence[Diagnosed]) -> list[Diagnosed]:
 
     def is_feigned(one: Diagnosed) -> bool:
         if one.code == "disagree":
-            return any(other.recording and other.code != "disagree" for other in severe)
+            return any(other.recording and other.code in OF_ONE_RECORDING for other in severe)
         if one.code == "friction_drift":
             return any(other.code == "gain_changed" and other.joint == one.joint for other in severe)
         if one.code != "delay" or not others:

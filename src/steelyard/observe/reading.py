@@ -126,6 +126,8 @@ def shares_samples(one: Recording, other: Recording) -> bool:
         if not len(part):
             continue
         start = int(part[np.argmax(np.abs(other.q[row, part + PIECE - 1] - other.q[row, part]))])
+        if np.abs(other.q[row, start + PIECE - 1] - other.q[row, start]) < 10 * SAME_POSITION:
+            continue  # arms often rest at the same place, with the same torque
         piece, torques = slice(start, start + PIECE), [values[:, start : start + PIECE] for _, values in pairs]
         for first in range(0, one.samples - PIECE + 1, _BLOCK):
             here = one.q[row, first : min(first + _BLOCK, one.samples - PIECE + 1)]
