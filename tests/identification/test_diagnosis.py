@@ -360,6 +360,30 @@ def test_columns_in_reverse_order_are_named_with_the_right_order(arm):
 
 
 @pytest.mark.parametrize(
+    ("arm", "steps", "moved", "code"),
+    [
+        ("ur10e", 1, "q torque", "exchanged_joints"),
+        pytest.param("ur10e", 1, "q", "exchanged_positions", marks=pytest.mark.large),
+        pytest.param("ur10e", -1, "torque", "exchanged_torques", marks=pytest.mark.large),
+        pytest.param("kuka_lwr4", -1, "q torque", "exchanged_joints", marks=pytest.mark.large),
+    ],
+)
+def test_columns_moved_by_one_joint_are_named_with_the_right_order(arm, steps, moved, code):
+    log = recorded(0, arm=arm)
+    right, whole = np.roll(np.array(log.joints), steps).tolist(), log
+    if "q" in moved.split():
+        log = replace(log, q=np.roll(log.q, steps, axis=0), qd=None)
+    if "torque" in moved:
+        log = with_torque(log, lambda values: np.roll(values, steps, axis=0))
+    (finding,) = [one for one in diagnose(arm, log).findings if one.severity == "bad"]
+    assert (finding.code, finding.joint) == (code, "")
+    assert f"that of {whole.joints[0]} is declared as that of {whole.joints[steps]}" in finding.text
+    for channel in moved.split():
+        # The order in which the columns of the log must be declared is that of what they hold.
+        assert finding.fix[f"recording.{channel}.joints"] == right
+
+
+@pytest.mark.parametrize(
     ("arm", "row", "ratio"),
     [
         pytest.param("franka_panda", 2, 1.25, marks=pytest.mark.large),

@@ -91,6 +91,40 @@ def test_planted_gains_are_recovered_within_their_intervals():
     assert "Drive gains of scara_2r" in result.to_html()
 
 
+def with_factor(one: Recording, joint: int, factor: float) -> Recording:
+    torque = one.torque().values.copy()
+    torque[joint] *= factor
+    return replace(one, torques=(TorqueChannel("motor_torque", torque),))
+
+
+@pytest.mark.parametrize(("joint", "factor", "grade"), [(0, 1.08, "fair"), (1, 1 / 1.08, "fair"), (1, 1.2, "poor")])
+def test_a_gain_that_differs_with_payload_is_named_with_its_size_and_is_not_known(joint, factor, grade):
+    logs = recorded(1, None, 0.002), with_factor(recorded(1, "brick", 0.002), joint, factor)
+    result = identify_gains(ARM, *logs, MASS, settings=Settings(preparation=QUICK))
+    row = next(one for one in result.verdict.criteria if one.name == "gains with payload against without")
+    assert row.grade == grade
+    change, sigma = result.change[:, joint]
+    assert abs(change - (1 / factor - 1)) < 3 * sigma
+    assert row.value == pytest.approx(100 * abs(change))
+    assert f"the gain of joint_{joint + 1} is" in row.sentence
+    assert result.grades[joint] in ("weak", "unknown", "doubtful")
+    assert result.gains.relative_sigma[joint] > 0.05
+    texts = [one.text for one in result.reasons if f"'joint_{joint + 1}'" in one.text]
+    assert not texts  # more motion would not help
+
+
+@pytest.mark.large
+def test_gains_that_are_the_same_are_hardly_ever_said_to_differ():
+    """Correlated noise of 1 %: 2 x 100 changes, 3 sigmas; what is said to be a sigma is one."""
+    away = []
+    for seed in range(100):
+        equations, observations = observations_of(seed, 0.01)
+        fit = fit_scales(observations, equations.names, equations.joints, {"ML": MASS})
+        away.append(fit.changes / fit.change_sigma)
+    assert np.mean(np.abs(away) > 3) <= 0.02
+    assert 0.6 < np.sqrt(np.mean(np.square(away))) < 1.3
+
+
 def observations_of(seed: int, noise: float):
     model = build_model(ARM, None, "motor", "paired")
     equations = equations_of(model)

@@ -14,7 +14,7 @@ the noise, whatever it is within a block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +54,9 @@ class ScaleFit:
         value_sigma: Sigmas of the parameters (c,), from the same blocks; 0 for those that are known.
         known_factor: By what the known parameters are multiplied in all rows, and its sigma, scales alike: negative
             where they act against what is measured.
+        changes: Logarithms of the scales where the known parameters act, over those elsewhere (n,); by these the
+            scales are one.
+        change_sigma: Their sigmas (n,), from the same blocks; infinite where nothing shows them.
     """
 
     __repr__ = short_repr
@@ -69,6 +72,12 @@ class ScaleFit:
     relative_error: float
     value_sigma: np.ndarray
     known_factor: tuple[float, float]
+    changes: np.ndarray
+    change_sigma: np.ndarray
+
+    def sure_changes(self, sigmas: float) -> np.ndarray:
+        """Return the changes that differ from none by some sigmas (n,); 0 for the others."""
+        return np.where(np.abs(self.changes) > sigmas * self.change_sigma, self.changes, 0.0)
 
 
 def fit_scales(
@@ -96,7 +105,8 @@ def fit_scales(
     starts = rows.starts(weights)
     found = max((rows.maximum(start, weights) for start in starts), key=lambda one: one.likelihood)
     blocks = list(rows.by_block)
-    spread = rows.jackknife(found, [[block] for block in blocks])
+    each = [[block] for block in blocks]
+    spread = rows.jackknife(found, each)
     recordings = {recording for recording, _ in blocks}
     loaded = {factor.recording for factor in observations.factors if set(known) & set(factor.columns)}
     if min(len(loaded), len(recordings - loaded)) >= 2:
@@ -107,10 +117,12 @@ def fit_scales(
     value_sigma = np.zeros(len(columns))
     value_sigma[rows.free] = np.sqrt(np.diag(spread)[: -len(joints)])
     error, size = rows.left_out_error(found, weights), rows.size_of_measured(weights)
+    changes, change_sigma = rows.changes(found, each, loaded) if recordings - loaded else rows.no_changes()
     return ScaleFit(
         tuple(joints), found.scales, tuple(columns), found.values, spread[-len(joints) :, -len(joints) :],
         len(blocks), found.likelihood, error,
         float(np.sqrt(error / size)) if size > 0 else 0.0, value_sigma, rows.known_factor(weights, None),
+        changes, change_sigma,
     )  # fmt: skip
 
 
@@ -228,33 +240,69 @@ class _Rows:
         prior = float(np.sum((np.log(scales / start) / PRIOR) ** 2)) / 2
         return _Maximum(scales, values, found, float(likelihood) - prior)
 
-    def _linearised(self, at: _Maximum, rows: Iterable[tuple[NoiseGroup, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weighted derivatives by free parameters and logarithms of scales, and the residuals."""
+    def _linearised(
+        self, at: _Maximum, rows: Iterable[tuple[NoiseGroup, np.ndarray]], apart: Collection[str] = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weighted derivatives by free parameters and logarithms of scales, and the residuals.
+
+        Between the two stand the logarithms by which scales of the recordings ``apart`` differ, if there are any.
+        """
+        first = len(self.free)
+        last = first + self.count if apart else first
         jacobians, residuals = [], []
         for group, R in rows:
             j, weight = self.joint[group], at.weights[group]
             predicted = at.scales[j] * (R[:, :-1] @ at.values)
-            jacobian = np.zeros((len(R), len(self.free) + self.count))
-            jacobian[:, : len(self.free)] = weight * at.scales[j] * R[:, self.free]
-            jacobian[:, len(self.free) + j] = weight * predicted
+            jacobian = np.zeros((len(R), last + self.count))
+            jacobian[:, :first] = weight * at.scales[j] * R[:, self.free]
+            jacobian[:, last + j] = weight * predicted
+            if group[0] in apart:
+                jacobian[:, first + j] = weight * predicted
             jacobians.append(jacobian)
             residuals.append(weight * (R[:, -1] - predicted))
         return np.vstack(jacobians), np.concatenate(residuals)
 
-    def jackknife(self, at: _Maximum, parts: Sequence[Sequence[BlockKey]]) -> np.ndarray:
+    def changes(
+        self, at: _Maximum, parts: Sequence[Sequence[BlockKey]], apart: Collection[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return by what logarithms of scales of some recordings differ from those of the others, and their sigmas.
+
+        One step from the maximum with equal scales, all joints together.
+        """
+        jacobian, residual = self._linearised(at, self.triangles.items(), apart)
+        lengths = np.where(np.linalg.norm(jacobian, axis=0) > 0, np.linalg.norm(jacobian, axis=0), 1.0)
+        step = np.linalg.lstsq(jacobian / lengths, residual, rcond=1e-10)[0] / lengths
+        own = slice(len(self.free), len(self.free) + self.count)
+        sigma = np.sqrt(np.diag(self.jackknife(at, parts, apart, step))[own])
+        return step[own], np.where((jacobian[:, own] != 0).any(axis=0), sigma, np.inf)
+
+    def no_changes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return changes of which nothing is known."""
+        return np.zeros(self.count), np.full(self.count, np.inf)
+
+    def jackknife(
+        self,
+        at: _Maximum,
+        parts: Sequence[Sequence[BlockKey]],
+        apart: Collection[str] = (),
+        step: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Return the covariance of free parameters and logarithms of scales from leaving out each part once.
 
         ``delta_b = (A - A_b)^-1 g_b`` with ``A_b = J_b^T J_b`` and the score ``g_b = J_b^T r_b`` of a part, one step
-        each; the covariance is ``(G - 1) / G sum_b delta_b delta_b^T``.
+        each; the covariance is ``(G - 1) / G sum_b delta_b delta_b^T``. With ``apart`` scales of these recordings are
+        their own, and ``step`` leads from where the scales are equal to the maximum.
         """
-        whole, _ = self._linearised(at, self.triangles.items())
+        whole, _ = self._linearised(at, self.triangles.items(), apart)
         lengths = np.where(np.linalg.norm(whole, axis=0) > 0, np.linalg.norm(whole, axis=0), 1.0)
         information = (whole / lengths).T @ (whole / lengths)
         prior = np.zeros(len(lengths))
         prior[-self.count :] = 1 / (PRIOR * lengths[-self.count :]) ** 2
         moves = []
         for part in parts:
-            jacobian, residual = self._linearised(at, [one for key in part for one in self.by_block[key]])
+            jacobian, residual = self._linearised(at, [one for key in part for one in self.by_block[key]], apart)
+            if step is not None:
+                residual = residual - jacobian @ step
             jacobian = jacobian / lengths
             rest = information - jacobian.T @ jacobian + np.diag(prior + 1e-10)
             moves.append(np.linalg.solve(rest, jacobian.T @ residual) / lengths)

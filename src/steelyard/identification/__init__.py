@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..lazy import lazy_names
+from .findings import Diagnosed as Diagnosed
 from .findings import LogFinding as LogFinding
 from .fitting import ArmFit as ArmFit
 from .fitting import Fitted as Fitted
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from .corrections import corrected_configuration as corrected_configuration
     from .diagnosis import Diagnosis as Diagnosis
     from .diagnosis import diagnose as diagnose
-    from .fine_faults import Diagnosed as Diagnosed
     from .gains import identify_gains as identify_gains
     from .gains_result import GainsFound as GainsFound
     from .old_model import ModelCheck as ModelCheck
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 _LATER = {
     "corrections": ["corrected_configuration"],
     "diagnosis": ["Diagnosis", "diagnose"],
-    "fine_faults": ["Diagnosed"],
     "old_model": ["ModelCheck", "check_model"],
     "gains": ["identify_gains"],
     "gains_result": ["GainsFound"],

@@ -11,7 +11,7 @@ from ..files import toml_text
 from ..recording import Finding, RecordingStream
 from ..recording.setup import ChannelSetup
 from ..recording.units import QUANTITIES, normal_unit, row_quantities
-from .fine_faults import Diagnosed
+from .findings import Diagnosed
 
 _HEAD = "# Written by steelyard check --fix. What was found and is corrected here:"
 

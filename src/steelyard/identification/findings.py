@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from ..errors import EstimateError
 from ..estimate import Estimate
@@ -12,6 +12,7 @@ from ..judge import Evaluation, UnseenPattern, combined, hardly_moving
 from ..model import Model
 from ..observe import Equations, RowSource, channel_of, resolve_preparation
 from ..recording import Finding, Recording, check_recording
+from ..recording.record import Severity
 from ..text import with_remedy
 from ..verdict import Grade, Reason, first_named
 from .inputs import Inputs
@@ -39,6 +40,35 @@ _ROWS_LEFT_OUT = (
     "not_a_number", "infinite", "garbage_lines", "truncated_lines", "duplicate_stamp", "backward_stamp",
 )  # fmt: skip
 _SIDES = {"motor": ("motor",), "joint": ("joint",), "both": ("motor", "joint"), "difference": ("motor", "joint")}
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """A fault, or something worth knowing, that the model shows.
+
+    Attributes:
+        code: Name of it: ``torque_sign``, ``tilt``, ``delay`` ...
+        severity: ``info``, ``warning``, or ``bad``: a fit is pointless before it is mended.
+        text: What was found, where and how much, one sentence.
+        remedy: What to do about it.
+        joint: Joint it concerns; empty for all.
+        recording: Label of the recording it concerns; empty for all.
+        value: The number behind it, None if there is none.
+        interval: Its 95 % interval, None if it has none.
+        unit: Unit of both.
+        fix: Keys of a configuration file that correct it, with tables: ``identify.delay``; empty if none can.
+    """
+
+    code: str
+    severity: Severity
+    text: str
+    remedy: str
+    joint: str = ""
+    recording: str = ""
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    unit: str = ""
+    fix: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from ..judge import estimate_delays
 from ..observe import busiest_part, reduce_rows
 from ..verdict import first_named
 from .bias_reasons import common_remedy
+from .findings import Diagnosed
 from .gravity_fits import relative_residual
 from .inputs import shows_moments, sources_of
-from .log_faults import ChangedRows, Diagnosed, LogFault, positions_in_degrees, reversed_positions
+from .log_faults import ChangedRows, LogFault, positions_in_degrees, reversed_positions
 from .mounting import OtherMounting, Tilt, tilt_of
 from .payload_body import mass_of
 from .payload_gains import gains_used

@@ -24,7 +24,7 @@ from ..recording import DriveGains, Recording, RecordingsLike, gains_of, load_re
 from ..recording.gains import ASSUMED_SIGMA
 from ..robot import AnyRobot, Robot, load_robot
 from ..verdict import Reason
-from .gains_result import KNOWN, WEAK, FrictionModel, GainsEvidence, GainsFound, KnownLoad, judge_gains, known_load
+from .gains_result import CHANGED, KNOWN, WEAK, FrictionModel, GainsEvidence, GainsFound, KnownLoad, judge_gains
 from .inputs import (
     Labelled,
     arm_of,
@@ -121,7 +121,7 @@ def identify_gains(
         relative = fit.cross_validation / fits[0].cross_validation
         models.append(FrictionModel(name, larger.chosen_effects, values, sigma, relative))
         progress(number + 1, len(FRICTION))
-    load = known_load(known, loads, fits)
+    load = _known_load(known, loads, fits)
     return _combined(arm, given, carries, known, nominal, start, models, fits, model, load)
 
 
@@ -273,6 +273,28 @@ def _refuse_exchanged(fit: ScaleFit, given: Sequence[Labelled], carries: Sequenc
     )
 
 
+def _known_load(known: Mapping[str, float], by_mass: Sequence[ScaleFit], fits: Sequence[ScaleFit]) -> KnownLoad | None:
+    """Return what the data say of all that is given beside the mass; None if nothing is.
+
+    Args:
+        known: The given parameters by column.
+        by_mass: Fits with the mass alone, one for each law of friction.
+        fits: Those with all that is given.
+    """
+    columns = by_mass[0].columns
+    names = tuple(name for name in known if name != "ML" and name in columns)
+    if not names:
+        return None
+    best = int(np.argmin([one.cross_validation for one in by_mass]))
+    places = [[one.columns.index(name) for name in names] for one in by_mass]
+    values = np.array([one.values[own] for one, own in zip(by_mass, places, strict=True)])
+    spread = np.sum((values - values[best]) ** 2, axis=0) / max(len(by_mass) - 1, 1)
+    sigma = np.sqrt(by_mass[best].value_sigma[places[best]] ** 2 + spread)
+    least = min(one.cross_validation for one in fits)
+    ratio = float(np.sqrt(least / by_mass[best].cross_validation))
+    return KnownLoad(names, np.array([known[name] for name in names]), values[best], sigma, known["ML"], ratio)
+
+
 def _combined(
     arm: Robot,
     given: Sequence[Labelled],
@@ -290,23 +312,26 @@ def _combined(
     best, fit = models[chosen], fits[chosen]
     away = np.log(np.array([one.gains for one in models]) / best.gains)
     spread = away.T @ away / (len(models) - 1)  # what they differ by, squared and averaged over the others
-    blocks, by_models = np.sqrt(np.diag(fit.covariance)), np.sqrt(np.diag(spread))
+    changes = fit.sure_changes(CHANGED)
+    covariance = fit.covariance + np.diag(changes**2)  # one gain for two that differ is neither of them
+    blocks, by_models = np.sqrt(np.diag(covariance)), np.sqrt(np.diag(spread))
     loaded = [one for (_, one), carried in zip(given, carries, strict=True) if carried]
     weight, sigma = _payload_weight(model, fits[0], loaded), np.hypot(blocks, by_models)
     kept = nominal is not None and nominal.is_known
-    values, covariance = _with_nominal(best.gains, fit.covariance + spread, nominal if kept else None)
+    values, covariance = _with_nominal(best.gains, covariance + spread, nominal if kept else None)
     evidence = GainsEvidence(
         start.kind, start.joints, best.gains, sigma, nominal, weight, values * _peaks(given, model.measured),
-        float(known["ML"]), arm, fit.relative_error, load,
+        float(known["ML"]), arm, fit, load,
     )  # fmt: skip
-    verdict = judge_gains(evidence, tuple(_reasons(start.joints, sigma, weight, kept)))
+    verdict = judge_gains(evidence, tuple(_reasons(start.joints, np.where(changes == 0, sigma, 0.0), weight, kept)))
     labels = tuple((label, carried) for (label, _), carried in zip(given, carries, strict=True))
     doubt = " (verdict poor)" if verdict.grade == "poor" else ""
     names = ", ".join(label for label, _ in labels)
     source = f"steelyard gains{doubt}, payload of {known['ML']:.4g} kg, recordings {names}"
     found = DriveGains(start.kind, start.joints, values, covariance, source)
+    change = np.array([np.expm1(-fit.changes), np.exp(-fit.changes) * fit.change_sigma])
     return GainsFound(
-        found, nominal, tuple(models), chosen, blocks, by_models, fit.blocks, weight, float(known["ML"]),
+        found, nominal, tuple(models), chosen, blocks, by_models, change, fit.blocks, weight, float(known["ML"]),
         tuple(known), model.payload_link, labels, verdict, arm,
     )  # fmt: skip
 

@@ -71,6 +71,7 @@ class GainsFound:
         chosen: Number of the chosen one.
         by_blocks: Relative sigmas from blocks of time (n,).
         by_models: Relative sigmas from the spread over laws of friction (n,).
+        change: Relative difference of gains with payload from those without, and its sigma (2, n).
         blocks: Blocks of time, recordings together.
         weight: Rms of the torque by which the payload's weight loads each joint (n,) [N m or N].
         mass: The known mass [kg].
@@ -89,6 +90,7 @@ class GainsFound:
     chosen: int
     by_blocks: np.ndarray
     by_models: np.ndarray
+    change: np.ndarray
     blocks: int
     weight: np.ndarray
     mass: float
@@ -131,6 +133,7 @@ class GainsFound:
                 "share_of_blocks": self.by_blocks[j] ** 2 / variance[j],
                 "nominal": None if self.nominal is None else self.nominal.values[j],
                 "payload_weight_rms": self.weight[j], "grade": self.grades[j],
+                "change_percent": 100 * self.change[0, j], "change_sigma_percent": 100 * self.change[1, j],
             }
             for j, joint in enumerate(gains.joints)
         ]  # fmt: skip
@@ -196,6 +199,10 @@ EFFORT = (1.05, 1.5)
 """Recorded torque over the effort limit, as in the verdict of identify."""
 LOAD = (4.0, 6.0)
 """Sigmas between a given parameter of the payload and that of the data: good and fair up to these."""
+CHANGED = 3.0
+"""Sigmas by which a gain with the payload differs from that without, to be said."""
+CHANGE = (100 * KNOWN, 10.0)
+"""Difference of a gain with the payload from that without [%]: good and fair up to these."""
 NOTE = "a wrong mass cannot be seen in these data: all gains would come out wrong by its factor"
 _UNITS = "check the unit of the mass (kg) and of the centre (m)"
 _CAUSE = f"{_UNITS}, and the mass itself: an error of either multiplies all gains by the same factor"
@@ -233,28 +240,6 @@ class KnownLoad:
         return np.abs(self.given - self.found) / self.sigma
 
 
-def known_load(known: Mapping[str, float], by_mass: Sequence[ScaleFit], fits: Sequence[ScaleFit]) -> KnownLoad | None:
-    """Return what the data say of all that is given beside the mass; None if nothing is.
-
-    Args:
-        known: The given parameters by column.
-        by_mass: Fits with the mass alone, one for each law of friction.
-        fits: Those with all that is given.
-    """
-    columns = by_mass[0].columns
-    names = tuple(name for name in known if name != "ML" and name in columns)
-    if not names:
-        return None
-    best = int(np.argmin([one.cross_validation for one in by_mass]))
-    places = [[one.columns.index(name) for name in names] for one in by_mass]
-    values = np.array([one.values[own] for one, own in zip(by_mass, places, strict=True)])
-    spread = np.sum((values - values[best]) ** 2, axis=0) / max(len(by_mass) - 1, 1)
-    sigma = np.sqrt(by_mass[best].value_sigma[places[best]] ** 2 + spread)
-    least = min(one.cross_validation for one in fits)
-    ratio = float(np.sqrt(least / by_mass[best].cross_validation))
-    return KnownLoad(names, np.array([known[name] for name in names]), values[best], sigma, known["ML"], ratio)
-
-
 @dataclass(frozen=True, eq=False)
 class GainsEvidence:
     """The numbers on which the verdict on gains rests.
@@ -269,7 +254,7 @@ class GainsEvidence:
         torque: Largest recorded torque with these gains (n,) [N m or N].
         mass: Mass of the payload as given [kg].
         robot: The arm.
-        error: Relative error of blocks of time predicted from the others.
+        fit: The fit behind the gains.
         load: What else was given of the payload; None if the mass alone.
     """
 
@@ -282,7 +267,7 @@ class GainsEvidence:
     torque: np.ndarray
     mass: float
     robot: Robot
-    error: float
+    fit: ScaleFit
     load: KnownLoad | None
 
 
@@ -294,7 +279,8 @@ def judge_gains(evidence: GainsEvidence, cautions: Sequence[Reason] = ()) -> Ver
         _over_effort(_TORQUE, evidence, evidence.torque, EFFORT),
         mass_row(evidence.mass, evidence.robot, "check the unit of the mass (kg)"),
         _given_load(evidence.load),
-        _left_out_error(evidence.error),
+        _change(evidence.fit),
+        _left_out_error(evidence.fit.relative_error),
         _known(evidence),
     )
     return verdict_of(rows, cautions)
@@ -369,6 +355,23 @@ def _load_text(load: KnownLoad) -> str:
     own = ", ".join(f"{a} {c:.1f} +- {s:.1f}" for a, c, s in zip(axes, found, sigmas, strict=True))
     told = ", ".join(f"{one:.1f}" for one in given)
     return f"with the mass alone the data have the payload's centre at {own} mm; given is {told} mm"
+
+
+def _change(fit: ScaleFit) -> VerdictRow:
+    """Judge whether gains are the same with the payload as without, at the joint where they differ most."""
+    name = "gains with payload against without"
+    if not np.isfinite(fit.change_sigma).any():
+        return row_not_judged("plausible", name, limits_below(CHANGE, "%"), "the data do not show it")
+    changes = fit.sure_changes(CHANGED)
+    worst = int(np.argmax(np.abs(changes)))
+    ratio, sigma = float(np.exp(-changes[worst])), fit.change_sigma[worst]
+    text = (
+        f"the gain of {fit.joints[worst]} is {ratio:.3f} +- {sigma:.1g} times as large in the recordings with payload "
+        "as in those without"
+    )
+    remedy = "check the factor and the gain of its torque column in both; record both on one day with warm drives"
+    percent = 100 * abs(ratio - 1)
+    return row_below("plausible", name, percent, f"{percent:.2g} %", CHANGE, text, remedy, "%")
 
 
 def _left_out_error(error: float) -> VerdictRow:

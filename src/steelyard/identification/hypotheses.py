@@ -30,6 +30,7 @@ from .log_faults import (
     positions_in_degrees,
     reversed_positions,
     reversed_torques,
+    shifted_motions,
     torque_signs,
     unchanged,
     with_reversed,
@@ -176,6 +177,8 @@ class _Trials:
         if not self.cures:
             rest = [*(pair for pair in combinations(joints, 2) if pair not in pairs), joints]
             self.try_columns(chain(reversed_positions(equations, others), exchanged_motions(equations, rest)), rows)
+        if not self.is_clear():
+            self.try_columns(shifted_motions(equations), rows)
 
     def _judged_part(self, rows: ChangedRows, change: ColumnChange, label: str) -> _Fit | None:
         """Return the fit of a changed part of a recording; None if that is too short for it."""

@@ -26,7 +26,6 @@ from ..observe import (
     reduce_rows,
 )
 from ..recording import Recording
-from ..recording.record import Severity
 from .gravity_fits import WELL, GravityFits, relative_residual
 from .inputs import MASSIVE, Labelled, feels_gravity, shows_moments, sources_of
 
@@ -57,35 +56,6 @@ class LogFault:
     remedy: str
     misfit: float = np.nan
     code: str = ""
-    fix: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Diagnosed:
-    """A fault, or something worth knowing, that the model shows.
-
-    Attributes:
-        code: Name of it: ``torque_sign``, ``tilt``, ``delay`` ...
-        severity: ``info``, ``warning``, or ``bad``: a fit is pointless before it is mended.
-        text: What was found, where and how much, one sentence.
-        remedy: What to do about it.
-        joint: Joint it concerns; empty for all.
-        recording: Label of the recording it concerns; empty for all.
-        value: The number behind it, None if there is none.
-        interval: Its 95 % interval, None if it has none.
-        unit: Unit of both.
-        fix: Keys of a configuration file that correct it, with tables: ``identify.delay``; empty if none can.
-    """
-
-    code: str
-    severity: Severity
-    text: str
-    remedy: str
-    joint: str = ""
-    recording: str = ""
-    value: float | None = None
-    interval: tuple[float, float] | None = None
-    unit: str = ""
     fix: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -228,11 +198,18 @@ def with_reversed(observations: Observations, which: frozenset[tuple[str, str]],
 
 
 def exchanged_torques(rows: ChangedRows, equations: Equations) -> Iterator[tuple[LogFault, Observations]]:
-    """Yield factors with the torques of two joints exchanged, in every channel or in one."""
+    """Yield factors with torques exchanged: of all joints moved by one; of two, in every channel or in one."""
     joints, plain = equations.joints, unchanged(equations)
     # With torques moved on by s joints, equation i has the torque of joint i + s.
     moved = [rows.of(replace(plain, torques=(*plain.torques[s:], *plain.torques[:s]))) for s in plain.torques]
     kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
+    for steps in (1, -1) if len(joints) > 2 else ():
+        shifted = moved[-steps]
+        if shifted is not None:
+            right = np.roll(np.array(joints), -steps).tolist()
+            text = f"the torque columns {_moved_by_one(joints, steps)}"
+            fix = {"recording.torque.joints": right} if len(kinds) == 1 else {}
+            yield LogFault(joints, text, _exchange("torque"), code="exchanged_torques", fix=fix), shifted
     for first, second in combinations(range(len(joints)), 2):
         pair = (joints[first], joints[second])
         apart = [(kind,) for kind in kinds] if len(kinds) > 1 else []
@@ -302,15 +279,34 @@ def exchanged_motions(equations: Equations, groups: Sequence[Sequence[str]]) -> 
         order, places = np.arange(len(joints)), [joints.index(joint) for joint in group]
         order[places] = places[::-1]
         named = f"of {group[0]} and {group[1]} seem exchanged" if len(group) == 2 else "seem in reverse order"
-        swapped = replace(unchanged(equations), motion=tuple(order.tolist()))
-        right = [joints[k] for k in order]
-        of_motion = {"recording.q.joints": right, "recording.qd.joints": right}
-        text = f"the position columns {named}"
-        yield LogFault(tuple(group), text, _exchange("q"), code="exchanged_positions", fix=of_motion), swapped
-        text = f"the columns {named}, positions and torques"
-        fix = {**of_motion, "recording.torque.joints": right}
-        fault = LogFault(tuple(group), text, _exchange("every channel"), code="exchanged_joints", fix=fix)
-        yield fault, replace(swapped, torques=swapped.motion)
+        yield from _reordered(equations, group, order.tolist(), named)
+
+
+def shifted_motions(equations: Equations) -> Iterator[tuple[LogFault, ColumnChange]]:
+    """Yield positions of all joints moved by one column either way, alone or with their torques."""
+    joints = equations.joints
+    for steps in (1, -1) if len(joints) > 2 else ():
+        order = np.roll(np.arange(len(joints)), steps).tolist()
+        yield from _reordered(equations, joints, order, _moved_by_one(joints, steps))
+
+
+def _reordered(
+    equations: Equations, group: Sequence[str], order: Sequence[int], named: str
+) -> Iterator[tuple[LogFault, ColumnChange]]:
+    """Yield columns in another order: positions, and positions with their torques."""
+    changed = replace(unchanged(equations), motion=tuple(order))
+    right = [equations.joints[k] for k in np.argsort(order)]
+    of_motion = {"recording.q.joints": right, "recording.qd.joints": right}
+    text = f"the position columns {named}"
+    yield LogFault(tuple(group), text, _exchange("q"), code="exchanged_positions", fix=of_motion), changed
+    text = f"the columns {named}, positions and torques"
+    fix = {**of_motion, "recording.torque.joints": right}
+    fault = LogFault(tuple(group), text, _exchange("every channel"), code="exchanged_joints", fix=fix)
+    yield fault, replace(changed, torques=changed.motion)
+
+
+def _moved_by_one(joints: Sequence[str], steps: int) -> str:
+    return f"seem moved by one joint (that of {joints[0]} is declared as that of {joints[-steps]})"
 
 
 def _exchanged(joints: Sequence[str], pair: tuple[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ from ..recording import Recording, RecordingsLike
 from ..robot import AnyRobot
 from ..text import short_repr
 from ..verdict import first_named
-from .fine_faults import Diagnosed
+from .findings import Diagnosed
 from .prediction import TorquePrediction, predict
 from .run_files import RunLike, load_run
 

@@ -23,8 +23,8 @@ from ..text import counted
 from ..verdict import Grade, Reason, Verdict, first_named
 from .bias_reasons import bias_reasons
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
-from .findings import balancer_reasons, finding_reasons, unseen_reasons, validation_reasons
-from .fine_faults import Diagnosed, loads, tested_set_up
+from .findings import Diagnosed, balancer_reasons, finding_reasons, unseen_reasons, validation_reasons
+from .fine_faults import loads, tested_set_up
 from .fitting import ArmFit
 from .mounting import MOUNTING, tilt_reasons
 from .payload_body import COLUMNS, impossible_payload
