@@ -720,6 +720,29 @@ def test_a_load_is_looked_for_with_a_singular_covariance():
     assert _inverse_root(regular).T @ _inverse_root(regular) == pytest.approx(np.linalg.inv(regular))
 
 
+@pytest.mark.parametrize(("arm", "row"), [("ur10e", 5), pytest.param("kuka_lwr4", 6, marks=pytest.mark.large)])
+def test_a_torque_of_noise_alone_is_said_not_to_follow_the_motion(arm, row):
+    def noise(values: np.ndarray) -> np.ndarray:
+        values[row] = np.random.default_rng(0).normal(0, values[row].std(), values.shape[1])
+        return values
+
+    log = recorded(0, arm=arm)
+    assert "noise_torque" not in [code for code, _ in codes(diagnose(arm, log))]
+    (finding,) = [one for one in diagnose(arm, with_torque(log, noise)).findings if one.severity != "info"]
+    assert (finding.code, finding.severity, finding.joint) == ("noise_torque", "warning", log.joints[row])
+    assert "of its deviation" in finding.text
+
+
+@pytest.mark.parametrize(("forgotten", "mass", "grade"), [("load", "30", "poor"), ("light", "2.4", "fair")])
+def test_a_payload_forgotten_in_validation_is_named_beside_one_that_is_declared(forgotten, mass, grade):
+    logs = [recorded(0), replace(recorded(1, "load"), payload="load"), recorded(2, forgotten)]
+    found = identify(ARM, logs[:2], logs[2:], Settings(select=False, bias_repeats=0))
+    assert found.verdict.grade == grade
+    (cause,) = [one for one in found.verdict.reasons if one.criterion == "likely cause"]
+    assert "beside what is declared, 'recording 3' carries a payload" in cause.text
+    assert f"about {mass} kg" in cause.text
+
+
 def test_a_fit_that_no_fault_explains_is_not_passed_over():
     """The torque of a joint is that of another log."""
     other = recorded(1).torques[0].values[FAULTY]

@@ -232,7 +232,21 @@ def test_a_payload_that_no_recording_carries_is_refused():
 def test_a_declared_payload_that_is_not_there_is_said():
     empty = replace(lwr4(4), payload="ghost")
     result = identify(LWR4, [lwr4(1), empty], settings=replace(QUICK, select=None))
-    assert any("not significant" in reason.text for reason in result.verdict.reasons)
+    assert result.verdict.grade == "poor"
+    assert any("a payload is declared, but its mass comes out as" in one.text for one in result.verdict.reasons)
+
+
+@pytest.mark.parametrize("factor", [1, 0.5, pytest.param(2, marks=pytest.mark.large)])
+def test_a_payload_unlike_that_of_the_robot_file_is_said(factor):
+    """The robot file gives the payload that is carried ``factor`` times its mass."""
+    arm = replace(LWR4, payloads={"P5": tuple(factor * np.array(LWR4.payloads["P5"]))})
+    logs = [lwr4(1), lwr4(2, "P5")]
+    result = identify(arm, logs, settings=replace(QUICK, select=False))
+    said = [one for one in result.verdict.reasons if one.text.startswith("payload 'P5' comes out with a mass of")]
+    assert len(said) == (factor != 1)
+    assert all(f"the robot file has {arm.payloads['P5'][9]:.4g} kg" in one.text for one in said)
+    assert all(one.grade == "fair" for one in said)
+    assert not said or result.verdict.grade in ("fair", "poor")
 
 
 def test_validation_with_a_payload_that_was_not_trained_is_refused():

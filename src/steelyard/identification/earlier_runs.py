@@ -223,3 +223,19 @@ def reasons_of_load(run: SavedRun) -> Iterator[Reason]:
     if friction is None or not payload_part(friction.inertias):
         text = f"the run of the arm has loaded recordings, in which its effect '{dependent[0]}' ignores the payload"
         yield Reason(f"{text}: arm and payload are biased", "identify the arm again", "payload")
+
+
+def arm_agreement(before: Estimate, after: Estimate) -> float:
+    """Return how far the arm moved, squared and in units of what it may: ``d^T (C_before - C_after)^+ d / rank``."""
+    shared = [name for name in before.columns if name in after.columns and name not in COLUMNS]
+    old = [before.columns.index(name) for name in shared]
+    new = [after.columns.index(name) for name in shared]
+    change = after.values[new] - before.values[old]
+    gained = before.covariance[np.ix_(old, old)] - after.covariance[np.ix_(new, new)]
+    scale = np.sqrt(np.diag(before.covariance)[old])
+    values, vectors = np.linalg.eigh(gained / np.outer(scale, scale))
+    known = values > 1e-6
+    if not known.any():
+        return 1.0
+    along = vectors[:, known].T @ (change / scale)
+    return float(np.mean(along**2 / values[known]))

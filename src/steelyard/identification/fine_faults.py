@@ -20,7 +20,7 @@ from .gravity_fits import relative_residual
 from .inputs import shows_moments, sources_of
 from .log_faults import ChangedRows, LogFault, positions_in_degrees, reversed_positions
 from .mounting import OtherMounting, Tilt, tilt_of
-from .payload_body import mass_of
+from .payload_body import is_missing
 from .payload_gains import gains_used
 from .plain_fit import PlainFit, noise_of
 from .setup_faults import SetupError, friction_changes
@@ -40,6 +40,8 @@ each recording, or so many decimated rows for each parameter."""
 EXPLAINS = 0.9
 """An error of one recording leaves at most such a part of the residuals: logs of real arms show some by chance."""
 _OF_JOINTS = ("joint_zero", "torque_gain", "torque_unit", "position_scale")
+NOTHING_EXPLAINED = 95.0
+"""Residual over the deviation of a torque from which it is said not to follow the motion [%]."""
 NO_NOISE = 1e-8
 """Positions with less noise than this were commanded, or computed [rad or m]."""
 
@@ -314,8 +316,7 @@ def loads(fit: PlainFit) -> Iterator[Diagnosed]:
         return
     k = fit.estimate.columns.index(PAYLOAD_MASS)
     mass, sigma = float(fit.estimate.values[k]), float(fit.estimate.sigma[k])
-    total = mass_of(fit.model.robot) or 0.0
-    if mass < 3 * sigma or mass < 0.002 * total:
+    if is_missing(mass, sigma, fit.model.robot):
         yield Diagnosed(
             "payload_missing", "bad",
             f"a payload is declared, but the recordings that declare it show {mass:.2g} +- {1.96 * sigma:.1g} kg",
@@ -357,12 +358,26 @@ def weak_parameters(fit: PlainFit) -> Iterator[Diagnosed]:
         )  # fmt: skip
 
 
+def torques_without_motion(fit: PlainFit) -> Iterator[Diagnosed]:
+    """Yield joints of whose torque neither motion nor load explains anything: noise, or another column."""
+    for one in fit.fitted.joints:
+        if one.varying_percent > NOTHING_EXPLAINED and one.torque_deviation > 0:
+            unit = "N" if fit.model.robot.joint(one.joint).kind == "prismatic" else "N m"
+            yield Diagnosed(
+                "noise_torque", "warning",
+                f"the {one.kind} torque of {one.joint} does not follow the motion: {one.varying_percent:.3g} % of its "
+                f"deviation of {one.torque_deviation:.3g} {unit} is not explained",
+                "check its column; if it is right, the joint is loaded too little to show, and its friction is unknown",
+                one.joint, value=one.varying_percent, unit="%",
+            )  # fmt: skip
+
+
 FINE_TESTS: dict[str, Callable[[PlainFit], Iterator[Diagnosed]]] = {
     "looking for computed signals": computed_signals,
     "looking for delays": late_torques,
     "testing payloads": loads,
     "testing friction": changing_friction,
-    "looking for what the motion shows": weak_parameters,
+    "looking for what the motion shows": lambda fit: chain(torques_without_motion(fit), weak_parameters(fit)),
 }
 """Tests under the gravity that ``tested_set_up`` found, by the name of their stage."""
 

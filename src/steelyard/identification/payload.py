@@ -25,9 +25,16 @@ from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import for_html, html_table, short_repr, with_remedy
 from ..verdict import Reason, deciding_reason
-from .earlier_runs import fit_with_load, reasons_of_load
+from .earlier_runs import arm_agreement, fit_with_load, reasons_of_load
 from .inputs import arm_of, labels_of, refuse_same_data, sources_of, without_locked, without_payload_part
-from .payload_body import COLUMNS, IMPOSSIBLE, PayloadBody, body_from_parameters, impossible_payload, payload_body
+from .payload_body import (
+    IMPOSSIBLE,
+    PayloadBody,
+    body_from_parameters,
+    impossible_payload,
+    payload_body,
+    unlike_file,
+)  # fmt: skip
 from .payload_gains import (
     gains_of_run,
     gains_text,
@@ -35,7 +42,7 @@ from .payload_gains import (
     payload_with_gains,
     refuse_unknown_gains,
     with_run_gains,
-)
+)  # fmt: skip
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, load_run, read_run
 from .settings import FACTOR_METHODS, Settings
 
@@ -173,10 +180,11 @@ def identify_payload(
             "the payload's mass has no effect in these recordings: gravity must act on it while it moves; record "
             "motion of the wrist in several postures"
         )
-    agreement = _agreement(run.estimate, estimate)
+    agreement = arm_agreement(run.estimate, estimate)
     enough = _is_enough(body)
     arm, share = sources[0].equations.model.robot, 1 - (alone.mass[1] / body.mass[1]) ** 2
     reasons = (*_of_the_run(run), *reasons_of_load(run), *_reasons(body, enough, agreement, arm))
+    reasons += tuple(unlike_file(body, arm, [one.payload for one in recordings]))
     return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm, tuple(sources), gains, share)
 
 
@@ -202,22 +210,6 @@ def _sources(
     unlocked = [(label, without_locked(one, label, settings.lock)) for label, one in labelled]
     moving = [(label, with_run_gains(one, gains, label)) for label, one in unlocked]
     return sources_of(moving, equations, resolve_preparation(settings.preparation, [one for _, one in moving]))
-
-
-def _agreement(before: Estimate, after: Estimate) -> float:
-    """Return how far the arm moved, squared and in units of what it may: ``d^T (C_before - C_after)^+ d / rank``."""
-    shared = [name for name in before.columns if name in after.columns and name not in COLUMNS]
-    old = [before.columns.index(name) for name in shared]
-    new = [after.columns.index(name) for name in shared]
-    change = after.values[new] - before.values[old]
-    gained = before.covariance[np.ix_(old, old)] - after.covariance[np.ix_(new, new)]
-    scale = np.sqrt(np.diag(before.covariance)[old])
-    values, vectors = np.linalg.eigh(gained / np.outer(scale, scale))
-    known = values > 1e-6
-    if not known.any():
-        return 1.0
-    along = vectors[:, known].T @ (change / scale)
-    return float(np.mean(along**2 / values[known]))
 
 
 def _is_enough(body: PayloadBody) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,19 @@ from ..model.terms import PAYLOAD_NAMES
 from ..observe import Equations, Observations
 from ..robot import Robot, moved_parameters, pseudo_inertia, transform_from_placement
 from ..text import short_repr
-from ..verdict import VerdictRow, limits_below, row_below, row_not_judged
+from ..verdict import Grade, Reason, VerdictRow, limits_below, row_below, row_not_judged
 from .regularisation import link_rows
 
 COLUMNS = PAYLOAD_NAMES
 FARTHEST = 10.0
 """Sigma of a centre of mass [m] beyond which it is not identifiable: no arm reaches so far."""
+
+SIGNIFICANT = 3.0
+"""Sigmas above zero of the mass of a payload that is there."""
+LEAST_PART = 0.002
+"""Part of the arm's mass below which a payload is none."""
+UNLIKE = 0.1
+"""Relative difference from the mass in the robot file that is another payload's: gains of drives may be off by 5 %."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +86,31 @@ def payload_body(estimate: Estimate) -> PayloadBody | None:
     values[known] = estimate.values[places]
     covariance[np.ix_(known, known)] = estimate.covariance[np.ix_(places, places)]
     return body_from_parameters(values, covariance)
+
+
+def is_missing(mass: float, sigma: float, robot: Robot) -> bool:
+    """Return whether a declared payload is not there: its mass is not significant, or next to nothing of the arm's."""
+    return mass < SIGNIFICANT * sigma or mass < LEAST_PART * (mass_of(robot) or 0.0)
+
+
+def unlike_file(
+    body: PayloadBody, robot: Robot, names: Iterable[str | None], grade: Grade | None = None
+) -> Iterator[Reason]:
+    """Yield where a payload has another mass than the robot file gives the one of that name."""
+    for name in dict.fromkeys(one for one in names if one in robot.payloads):
+        in_file = float(robot.payloads[name][9])
+        if abs(body.mass[0] - in_file) > max(SIGNIFICANT * body.mass[1], UNLIKE * in_file):
+            yield Reason(
+                f"payload '{name}' comes out with a mass of {mass_text(body)}, the robot file has {in_file:.4g} kg",
+                "check which payload was carried, its mass in the file, and the gains of the drives (steelyard gains)",
+                "payload",
+                grade,
+            )
+
+
+def mass_text(body: PayloadBody) -> str:
+    """Return the mass of a payload with its 95 % interval."""
+    return f"{body.mass[0]:.3g} +- {1.96 * body.mass[1]:.2g} kg"
 
 
 def body_from_parameters(values: np.ndarray, covariance: np.ndarray) -> PayloadBody:

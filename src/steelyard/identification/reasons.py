@@ -27,7 +27,7 @@ from .findings import Diagnosed, balancer_reasons, finding_reasons, unseen_reaso
 from .fine_faults import loads, tested_set_up
 from .fitting import ArmFit
 from .mounting import MOUNTING, tilt_reasons
-from .payload_body import COLUMNS, impossible_payload
+from .payload_body import COLUMNS, impossible_payload, is_missing, mass_text, unlike_file
 from .plain_fit import PlainFit
 from .result import Identification
 from .widened import relative_sigmas, widening_reasons
@@ -294,13 +294,17 @@ def _payload(found: Identification) -> Iterator[Reason]:
             "move the payload's joints about all axes in the loaded recording",
             "payload",
         )
-    elif carried == "paired" and body is not None and abs(body.mass[0]) < 3 * body.mass[1]:
+    elif carried == "paired" and body is not None and is_missing(*body.mass, found.equations.model.robot):
         yield Reason(
-            f"a payload is declared, but its mass comes out as {body.mass[0]:.3g} +- {body.mass[1]:.2g} kg, which is "
-            "not significant",
-            "check that the right recordings are declared as loaded",
+            f"a payload is declared, but its mass comes out as {mass_text(body)}",
+            "check which recordings were made with the payload, and declare it for these alone",
             "payload",
+            "poor",
+            "plausible",
         )
+    elif carried == "paired" and body is not None:
+        names = [one.payload for one in found.training]
+        yield from unlike_file(body, found.equations.model.robot, names, "fair")
     if carried == "paired" and body is not None and (impossible := impossible_payload(body)):
         yield Reason(
             f"no body is like the payload found: {', '.join(impossible)}",

@@ -252,7 +252,11 @@ def disagreement(
     plain = weighted(observations, equations.names)
     tried = _Pooled(observations, plain, equations)
     causes = [*tried.payloads(apart), *tried.gains(), *tried.frictions()] if tried.excess > 0 else []
-    best = max(causes, key=lambda cause: cause.explained - _COST_OF_A_NUMBER * cause.numbers, default=None)
+    # Beside a declared payload, one more of one recording and one of all others may explain the same.
+    best = max(
+        causes, default=None,
+        key=lambda cause: (round(cause.explained - _COST_OF_A_NUMBER * cause.numbers, 4), -len(cause.carrying)),
+    )  # fmt: skip
     if best is not None and best.explained >= EXPLAINED:
         return replace(best, columns=repeated.different.get(best.recording, ()))
     if repeated.spread <= LARGEST_SPREAD:
