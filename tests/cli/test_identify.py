@@ -130,6 +130,17 @@ def test_a_bad_recording_is_left_out_unless_it_is_kept(workplace, capsys):
     assert result["left_out"] == []
 
 
+def test_reversed_velocities_that_are_not_used_do_not_refuse_a_log(workplace, capsys):
+    velocities = np.gradient(scara(4).q, scara(4).time, axis=1) * [[1.0], [-1.0]]
+    write_recording(replace(scara(4), qd=velocities), Path("reversed.npz"))
+    assert identify("reversed.npz", "--velocity", "recorded") == 1
+    assert "qd of joint_2 is" in capsys.readouterr().err
+    assert identify("reversed.npz", "--plain", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [(one["kind"], one["severity"]) for one in result["findings"]] == [("velocity", "warning")]
+    assert result["verdict"]["grade"] == "fair"
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

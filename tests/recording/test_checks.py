@@ -198,6 +198,27 @@ def test_velocities_of_another_size_are_found_with_their_factor(robot, motion, c
         assert expected in finding.text
 
 
+def test_a_velocity_that_is_a_little_too_large_is_a_warning(robot, motion):
+    finding = one(findings_of(robot, {**motion.arrays(), "qd": motion.qd * [[1.0], [1.05]]}), "velocity_scale", "elbow")
+    assert finding.severity == "warning"
+    assert finding.values["factor"] == pytest.approx(1.05, abs=0.002)
+    assert "velocity_scale" not in kinds(findings_of(robot, {**motion.arrays(), "qd": motion.qd * 1.02}))
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(2.0, "velocity"), (0.5, "velocity"), (1.05, "velocity_scale")])
+def test_a_factor_that_all_joints_have_in_common_may_be_that_of_the_stamps(factor, kind):
+    arm, time = load_robot("ur10e"), np.arange(2000) / 200
+    q = np.sin(np.arange(1, 7)[:, None] * 0.7 * time) / np.arange(1, 7)[:, None]
+    qd = 0.7 * np.cos(np.arange(1, 7)[:, None] * 0.7 * time)
+    slow = findings_of(arm, {"time": factor * time, "q": q, "qd": qd})
+    found = [finding for finding in slow if finding.kind == kind]
+    assert len(found) == 6
+    assert all(f"the steps of the stamps are {factor:.4g} times too long" in finding.text for finding in found)
+    one_joint = findings_of(arm, {"time": time, "q": q, "qd": qd * np.where(np.arange(6) == 2, factor, 1.0)[:, None]})
+    (finding,) = [finding for finding in one_joint if finding.kind == kind]
+    assert "stamps" not in finding.text
+
+
 def test_velocities_of_other_joints_are_found(robot, motion):
     findings = findings_of(robot, {**motion.arrays(), "qd": motion.qd[::-1]})
     assert one(findings, "velocity", "elbow").severity == "bad"

@@ -291,7 +291,9 @@ def _run(
         _require_prior(robot, settings)
     timing.stage("reading")
     training, unseen = _recordings(robot, logs, data, table)
-    used, left_out = usable_recordings(training, data.keep_bad)
+    used, left_out = usable_recordings(
+        training, keep_bad=data.keep_bad, uses_velocities=settings.preparation.velocity == "recorded"
+    )
     with RunFolder(out, "identify") as saved:
         earlier = [read_run(run) for run in data.add]
         found = identify_arm(

@@ -104,19 +104,22 @@ def hashes_of_recordings(recordings: Sequence[Recording]) -> dict[str, str]:
     return {source.path: source.sha256 for recording in recordings for source in recording.sources}
 
 
-def usable_recordings(recordings: Sequence[Recording], keep_bad: bool) -> tuple[list[Recording], list[str]]:
+def usable_recordings(
+    recordings: Sequence[Recording], *, keep_bad: bool, uses_velocities: bool
+) -> tuple[list[Recording], list[str]]:
     """Return the recordings without bad findings, and a sentence for each that is left out.
 
     Those with faults of single samples stay: they may be of a channel that is not used, and the verdict says what
-    they spoil.
+    they spoil. So do those with reversed velocities that are not used: another factor may be that of the stamps.
 
     Raises:
         RecordingError: If none is left.
     """
     usable, left_out = [], []
     for recording in recordings:
-        if recording.spoiled_by and not keep_bad:
-            left_out.append(f"{recording.sources[0].path} is left out: {recording.spoiled_by[0].text}")
+        spoiled_by = [one for one in recording.spoiled_by if uses_velocities or not one.is_reversed_velocity]
+        if spoiled_by and not keep_bad:
+            left_out.append(f"{recording.sources[0].path} is left out: {spoiled_by[0].text}")
         else:
             usable.append(recording)
     if recordings and not usable:

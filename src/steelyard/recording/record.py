@@ -60,6 +60,11 @@ class Finding:
         """Whether it concerns single samples, not the recording as a whole."""
         return self.kind in ("spikes", "jump")
 
+    @property
+    def is_reversed_velocity(self) -> bool:
+        """Whether it is a recorded velocity with the opposite sign, of which positions and stamps are right."""
+        return self.kind == "velocity" and -1.1 < self.values.get("factor", 0.0) < -0.9
+
 
 @dataclass(frozen=True)
 class Source:

@@ -12,7 +12,8 @@ inertia do not explain them: the factor b of ``motor = b joint + c0 + c1 v + c2 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,10 @@ from .subject import Subject
 WINDOW = 0.02
 """Length of a window [s]."""
 FACTOR_TOLERANCE = 0.1
+FINE_TOLERANCE, CLOSE_CORRELATION = 0.03, 0.999
+"""Where velocities follow positions so closely, a factor that differs from one by more than this is no noise."""
+ALIKE = 0.01
+"""Factors of all joints that differ by less than this are those of the stamps, or of one unit."""
 LEAST_CORRELATION = 0.9
 LEAST_SPEED = 0.02
 """Slower motion than this (rms) says nothing [rad/s or m/s]."""
@@ -80,22 +85,25 @@ class VelocityAgreement:
 
     def findings(self) -> Iterator[Finding]:
         """Yield joints whose recorded velocity is not the derivative of their position."""
+        found, factors = list[Finding](), list[float]()
         for row, joint in enumerate(self._subject.joints):
             vv, va, aa, vy, ay, yy = self._sums[:, row]
             windows = int(self._windows[row])
             if windows < LEAST_WINDOWS or math.sqrt(max(vv, yy) / windows) < LEAST_SPEED:
                 continue
             if vv == 0 or yy == 0:
-                yield self._one_still(joint, yy == 0)
+                found.append(self._one_still(joint, yy == 0))
                 continue
             solution = np.linalg.lstsq(np.array([[vv, va], [va, aa]]), np.array([vy, ay]), rcond=1e-12)[0]
             factor = float(solution[0])
             explained = float(solution @ [vy, ay])
             correlation = math.sqrt(min(1.0, max(0.0, explained / yy)))
             delay = -float(solution[1]) / factor if factor else 0.0
+            factors.append(factor)
             finding = self._judged(joint, factor, delay, correlation)
             if finding:
-                yield finding
+                found.append(finding)
+        yield from _of_the_stamps(found, factors)
 
     def _one_still(self, joint: str, recorded: bool) -> Finding:
         what = "the recorded velocity is zero while the position moves" if recorded else "the position never moves"
@@ -111,6 +119,10 @@ class VelocityAgreement:
             row = self._subject.joints.index(joint)
             text = f"qd of {joint} is {factor:.4g} times the derivative of its position: {self._reason(row, factor)}"
             return Finding("velocity", "bad", text, "qd", joint, values=values, remedy=_REMEDY)
+        if abs(factor - 1) > FINE_TOLERANCE and correlation > CLOSE_CORRELATION:
+            text = f"qd of {joint} is {factor:.4g} times the derivative of its position"
+            remedy = "leave --velocity at 'differentiated', or check the gear ratio and the unit of its qd"
+            return Finding("velocity_scale", "warning", text, "qd", joint, values=values, remedy=remedy)
         step = self._step or 0.0
         if abs(delay) > max(1.5 * step, 0.002):
             where = "behind" if delay > 0 else "ahead of"
@@ -128,6 +140,19 @@ class VelocityAgreement:
         if factor < 0:
             reasons.append("the sign is the opposite")
         return "; ".join(reasons) or "another unit"
+
+
+def _of_the_stamps(found: Sequence[Finding], factors: Sequence[float]) -> Iterator[Finding]:
+    """Yield findings; factors that all joints have in common may be those of the stamps."""
+    common = float(np.median(factors)) if len(factors) > 2 else 0.0
+    if common <= 0 or np.ptp(factors) > ALIKE * common:
+        yield from found
+        return
+    for one in found:
+        if one.kind in ("velocity", "velocity_scale"):
+            text = f"{one.text}, as of all joints: or the steps of the stamps are {common:.4g} times too long"
+            one = replace(one, text=text, remedy=f"{one.remedy}; and the stamps (time_unit, or rate without stamps)")
+        yield one
 
 
 def _windows(time: np.ndarray, step: float) -> tuple[np.ndarray, int, np.ndarray]:
