@@ -733,6 +733,31 @@ def test_a_torque_of_noise_alone_is_said_not_to_follow_the_motion(arm, row):
     assert "of its deviation" in finding.text
 
 
+@pytest.mark.parametrize(
+    ("arm", "factor"),
+    [
+        ("ur10e", 2.0),
+        pytest.param("ur10e", 0.5, marks=pytest.mark.large),
+        pytest.param("ur10e", 8.0, marks=pytest.mark.large),
+        pytest.param("kuka_lwr4", 0.5, marks=pytest.mark.large),
+        pytest.param("franka_panda", 1.5, marks=pytest.mark.large),
+    ],
+)
+def test_stamps_that_are_too_long_or_too_short_are_named_with_the_factor(arm, factor):
+    """A rate that is declared as half of what it is."""
+    log = recorded(0, arm=arm)
+    wrong = replace(log, time=factor * log.time, qd=None)
+    found = diagnose(arm, wrong)
+    (finding,) = [one for one in found.findings if one.severity == "bad"]
+    assert (finding.code, finding.joint) == ("stamps", "")
+    assert finding.value == pytest.approx(1 / factor, rel=0.1)
+    assert f"times too {'long' if factor > 1 else 'short'}" in finding.text
+    if factor == 2.0:
+        result = identify(arm, wrong, settings=Settings(select=False, bias_repeats=0))
+        assert result.verdict.grade == "poor"
+        assert any(one.text.startswith("the steps of the stamps seem 2") for one in result.verdict.reasons)
+
+
 @pytest.mark.parametrize(("forgotten", "mass", "grade"), [("load", "30", "poor"), ("light", "2.4", "fair")])
 def test_a_payload_forgotten_in_validation_is_named_beside_one_that_is_declared(forgotten, mass, grade):
     logs = [recorded(0), replace(recorded(1, "load"), payload="load"), recorded(2, forgotten)]

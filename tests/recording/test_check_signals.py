@@ -8,6 +8,7 @@ from scipy import signal
 
 from recording.logs import Motion, kinds, one
 from steelyard.recording import recording_from_arrays
+from steelyard.robot import load_robot
 
 NEW = {"saturated", "filtered", "filtered_differently", "resonance", "mains"}
 RATE = 200.0
@@ -168,3 +169,49 @@ def test_harmonics_of_a_fast_periodic_motion_are_no_resonance(robot):
     q, tau = 0.15 * np.sin(phase), 2 * np.sign(np.cos(phase)) + rng.normal(0, 0.02, phase.shape)
     findings = findings_of(robot, {"time": time, "q": q + rng.normal(0, 1e-5, q.shape), "motor_torque": tau})
     assert not {"resonance", "mains"} & kinds(findings)
+
+
+def moving_log(rate: float, repeated: np.ndarray) -> dict[str, np.ndarray]:
+    """Return ten seconds of a UR10e with encoder steps and torque noise; ``repeated`` samples are those before."""
+    count, rng = repeated.size, np.random.default_rng(3)
+    time, joints = np.arange(count) / rate, np.arange(1, 7)[:, None]
+    q = np.sin(0.7 * joints * time + joints) / joints
+    q = 2e-5 * np.round(q / 2e-5)
+    torque = 20 * np.cos(0.7 * joints * time) + rng.normal(0, 0.3, q.shape)
+    new = np.maximum.accumulate(np.where(repeated, 0, np.arange(count)))
+    return {"time": time, "q": q[:, new], "motor_torque": torque[:, new]}
+
+
+@pytest.mark.parametrize(
+    ("rate", "part", "severity"),
+    [(100, 0.0, None), (100, 0.02, "warning"), (100, 0.25, "bad"), (1000, 0.06, "info"), (5000, 0.0, None)],
+)
+def test_samples_that_are_those_before_are_counted_and_judged_by_what_they_do_to_velocities(rate, part, severity):
+    repeated = np.random.default_rng(1).random(10 * rate) < part
+    log = recording_from_arrays(load_robot("ur10e"), moving_log(rate, repeated))
+    found = {one.channel: one for one in log.findings if one.kind == "held"}
+    assert found.get("q") is None if severity is None else found["q"].severity == severity
+    if severity is not None:
+        assert found["q"].values["part"] == pytest.approx(repeated.mean(), rel=0.25)
+
+
+def test_the_noise_that_old_positions_add_to_velocities_is_what_was_foretold():
+    """Against the derivative of the low-passed error itself, by the discrete Fourier transform."""
+    rate, part, cutoff = 200, 0.1, 10.0
+    repeated = np.random.default_rng(1).random(60 * rate) < part
+    log = recording_from_arrays(load_robot("ur10e"), moving_log(rate, repeated))
+    (finding,) = [one for one in log.findings if one.kind == "held" and one.channel == "q"]
+    clean = moving_log(rate, np.zeros(60 * rate, bool))["q"]
+    spectrum, frequency = np.fft.rfft(log.q - clean), np.fft.rfftfreq(60 * rate, 1 / rate)
+    error = np.fft.irfft(np.where(frequency < cutoff, 2j * np.pi * frequency * spectrum, 0), n=60 * rate)
+    speed = np.gradient(clean, 1 / rate, axis=1)
+    ratio = np.sqrt((error**2).mean(axis=1) / (speed**2).mean(axis=1))
+    assert finding.values["noise"] == pytest.approx(np.median(ratio), rel=0.25)
+
+
+def test_every_third_position_new_is_a_rate_of_a_third():
+    log = recording_from_arrays(load_robot("ur10e"), moving_log(300, np.arange(3000) % 3 > 0))
+    (finding,) = [one for one in log.findings if one.kind == "held" and one.channel == "q"]
+    assert finding.severity == "warning"
+    assert finding.values["rate"] == pytest.approx(100, rel=0.02)
+    assert "new values come at about 100 Hz, the log has 300 rows a second" in finding.text

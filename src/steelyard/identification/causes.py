@@ -14,9 +14,10 @@ from ..verdict import Reason, Verdict, verdict_of
 from .findings import LogFinding
 from .fine_faults import other_mounting_found
 from .gravity_fits import GravityFits, better_mounting
-from .hypotheses import likely_cause
+from .hypotheses import likely_cause, wrong_stamps
 from .inputs import Inputs, sources_of
 from .mounting import LARGE_TILT, MOUNTING, angle_between
+from .plain_fit import PlainFit
 from .reasons import set_up_reason
 from .result import Identification
 
@@ -67,6 +68,10 @@ def _explained(found: Identification, inputs: Inputs) -> Verdict:
         sources, observations = _all_rows(found, inputs)
         causes = _unlike_training(found, inputs, sources, observations)
     causes = causes or _other_mounting(found, inputs)
+    if not causes:
+        dead = [row for row in equations.model.rows if row not in equations.kinds_joints]
+        plain = PlainFit(equations.model, inputs.training, found.settings, dead)
+        causes = [set_up_reason(one) for one in wrong_stamps(plain)]
     if not causes:
         mounting = better_mounting(equations, inputs.training, resolved, found.settings.threads)
         cause = None

@@ -23,11 +23,10 @@ from .fine_faults import (
     FINE_TESTS,
     WRONG_SCALE,
     Diagnosed,
-    log_fault_found,
     other_mounting_found,
     tested_set_up,
 )
-from .hypotheses import likely_cause
+from .hypotheses import likely_cause, log_fault_found, wrong_stamps
 from .inputs import Inputs, labels_of, model_of, settings_of, without_locked
 from .log_faults import LogFault
 from .payload_body import FileScale, scales_by_joint
@@ -179,6 +178,10 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     too_strong = [one.joint for one in _beyond_effort(plausible, fit.settings)]
     wrong = [one for one in scales if one.explained >= (NOTICED if one.joint in too_strong else EXPLAINED)]
     scaled = [one for one in wrong if suspicious and not 1 / WRONG_SCALE < abs(one.ratio) < WRONG_SCALE]
+    if scaled and (stamps := wrong_stamps(fit)):
+        # Accelerations of stamps that are too short make torques too small where little gravity pulls.
+        yield from stamps
+        return
     if cause is not None and scaled and cause.misfit > SMALL_RESIDUAL:
         cause = None
     if cause is not None and (mounting is None or cause.misfit < mounting.residual):

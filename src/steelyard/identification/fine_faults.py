@@ -12,13 +12,13 @@ from itertools import chain
 import numpy as np
 
 from ..judge import estimate_delays
-from ..observe import busiest_part, reduce_rows
+from ..observe import reduce_rows
 from ..verdict import first_named
 from .bias_reasons import common_remedy
 from .findings import Diagnosed
 from .gravity_fits import relative_residual
+from .hypotheses import wrong_positions, wrong_stamps
 from .inputs import shows_moments, sources_of
-from .log_faults import ChangedRows, LogFault, positions_in_degrees, reversed_positions
 from .mounting import OtherMounting, Tilt, tilt_of
 from .payload_body import is_missing
 from .payload_gains import gains_used
@@ -34,9 +34,6 @@ WRONG_SCALE = 2.5
 """A torque that is by this factor larger or smaller than expected is in another unit."""
 SURE_SCALE = 2.0
 """A scale of positions differs from one by so many half widths of its interval."""
-FAR_BETTER, SMALL_RESIDUAL, FEW_SAMPLES, ROWS_TO_TRY = 1.3, 0.05, 4_000, 4
-"""A position is wrong if residuals are so many times smaller with it changed, and small; tried on so many samples of
-each recording, or so many decimated rows for each parameter."""
 EXPLAINS = 0.9
 """An error of one recording leaves at most such a part of the residuals: logs of real arms show some by chance."""
 _OF_JOINTS = ("joint_zero", "torque_gain", "torque_unit", "position_scale")
@@ -110,37 +107,6 @@ def late_torques(fit: PlainFit) -> Iterator[Diagnosed]:
         )  # fmt: skip
 
 
-def log_fault_found(fault: LogFault) -> Diagnosed:
-    """Return a fault that was tried and cures the estimate."""
-    return Diagnosed(
-        fault.code, "bad", fault.text, fault.remedy, ", ".join(fault.joints) if len(fault.joints) < 3 else "",
-        value=fault.misfit, fix=fault.fix,
-    )  # fmt: skip
-
-
-def wrong_positions(fit: PlainFit) -> list[Diagnosed]:
-    """Return the position of a joint that is reversed or in degrees, if the fit with it corrected is far better.
-
-    What these do to a joint that little depends on, such as the last one, leaves no residual that is gross.
-    """
-    samples = max(FEW_SAMPLES, ROWS_TO_TRY * max(map(len, fit.equations.columns)) * fit.resolved.decimation)
-    rows = ChangedRows([(label, busiest_part(one, samples)) for label, one in fit.short], fit.equations, fit.resolved)
-    joints, names = fit.equations.joints, fit.equations.names
-    if rows.plain is None or fit.computed_to is not None:
-        return []
-    faults = {}
-    for fault, change in chain(positions_in_degrees(fit.equations, joints), reversed_positions(fit.equations, joints)):
-        changed = rows.of(change)
-        if changed is not None:
-            faults[fault.code, fault.joints] = relative_residual(changed, names), fault
-    then = relative_residual(rows.plain, names)
-    now, fault = min(faults.values(), key=lambda one: one[0], default=(then, None))
-    if fault is None or FAR_BETTER * now > then or now > SMALL_RESIDUAL:
-        return []  # beside large residuals of another cause a joint that hardly moves may fit better by chance
-    text = f"{fault.text}: so changed, the joints' residuals are {100 * now:.2g} instead of {100 * then:.2g} %"
-    return [log_fault_found(replace(fault, text=text, misfit=now))]
-
-
 def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield a tilted base, zeros and scales of positions, and gains of torques, of measured torques alone."""
     if fit.computed_to is not None:
@@ -158,11 +124,11 @@ def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
 def tested_set_up(fit: PlainFit) -> tuple[list[Diagnosed], PlainFit]:
     """Return errors of the set-up, and the fit under the gravity of the tilt among them: delays and loads show there.
 
-    Beside a position that is wrong nothing else is looked for. A recording that has errors of its own is left out of
-    that fit. Where torques do not tell first moments from springs, the tilt is the gravity that fits best, found before
-    the rest.
+    Beside positions or stamps that are wrong nothing else is looked for. A recording that has errors of its own is left
+    out of that fit. Where torques do not tell first moments from springs, the tilt is the gravity that fits best, found
+    before the rest.
     """
-    wrong = wrong_positions(fit)
+    wrong = wrong_positions(fit) or wrong_stamps(fit)
     if fit.computed_to is not None or wrong:
         return wrong, fit
     label, of_one = _of_one_recording(fit)

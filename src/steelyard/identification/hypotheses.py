@@ -11,16 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, combinations
+from typing import Any, cast
 
 import numpy as np
 
-from ..errors import EstimateError
+from ..errors import EstimateError, SteelyardError
 from ..estimate import Estimate, NoiseGroup, group_of, joint_deviations, stacked_system, weighted
 from ..judge import Impossible, MotionExtent, impossible_values, inertia_at_postures, squares_by_equation
-from ..observe import Equations, Observations, ResolvedPreparation, busiest_part
-from .inputs import Labelled
+from ..observe import (
+    Equations,
+    Observations,
+    ResolvedPreparation,
+    busiest_part,
+    reduce_rows,
+    resolve_preparation,
+)
+from .findings import Diagnosed
+from .gravity_fits import relative_residual
+from .inputs import Labelled, sources_of
 from .log_faults import (
     ChangedRows,
     ColumnChange,
@@ -35,6 +45,7 @@ from .log_faults import (
     unchanged,
     with_reversed,
 )
+from .plain_fit import PlainFit
 
 MOST_SAMPLES = 20_000
 """Samples of each recording that a change is tried on."""
@@ -44,6 +55,13 @@ SUSPECTS = 4
 
 WORST_RECORDINGS = 3
 """Recordings in which a sign is tried alone: those with the largest residuals."""
+
+FAR_BETTER, SMALL_RESIDUAL, FEW_SAMPLES, ROWS_TO_TRY = 1.3, 0.05, 4_000, 4
+_CURED_TEXT = "so changed, the joints' residuals are {:.2g} instead of {:.2g} %"
+"""Positions and stamps are wrong if residuals are so many times smaller with them changed, and small (threefold for
+stamps), on so many samples of each recording, or so many decimated rows for each parameter; and how this is said."""
+STEP, FARTHEST, FINE = np.log(1.25), np.log(10.0), 0.003
+"""Logarithms of factors of the stamps: steps in which they are tried, the largest, and how close the best is found."""
 
 Deviations = Mapping[NoiseGroup, float]
 
@@ -303,3 +321,80 @@ def _worst_recordings(observations: Observations, estimate: Estimate) -> tuple[s
         total[0] += float(np.sum((torque - weight * factor.triangle[:, :-1] @ values) ** 2))
         total[1] += float(np.sum(torque**2))
     return tuple(sorted(sums, key=lambda label: -sums[label][0] / max(sums[label][1], 1e-300)))
+
+
+def log_fault_found(fault: LogFault) -> Diagnosed:
+    """Return a fault that was tried and cures the estimate."""
+    return Diagnosed(
+        fault.code, "bad", fault.text, fault.remedy, ", ".join(fault.joints) if len(fault.joints) < 3 else "",
+        value=fault.misfit, fix=fault.fix,
+    )  # fmt: skip
+
+
+def wrong_positions(fit: PlainFit) -> list[Diagnosed]:
+    """Return the position of a joint that is reversed or in degrees, if the fit with it corrected is far better.
+
+    What these do to a joint that little depends on, such as the last one, leaves no residual that is gross.
+    """
+    rows = ChangedRows(_few_samples(fit), fit.equations, fit.resolved)
+    joints, names = fit.equations.joints, fit.equations.names
+    if rows.plain is None or fit.computed_to is not None:
+        return []
+    faults = {}
+    for fault, change in chain(positions_in_degrees(fit.equations, joints), reversed_positions(fit.equations, joints)):
+        changed = rows.of(change)
+        if changed is not None:
+            faults[fault.code, fault.joints] = relative_residual(changed, names), fault
+    then = relative_residual(rows.plain, names)
+    now, fault = min(faults.values(), key=lambda one: one[0], default=(then, None))
+    if fault is None or FAR_BETTER * now > then or now > SMALL_RESIDUAL:
+        return []  # beside large residuals of another cause a joint that hardly moves may fit better by chance
+    return [
+        log_fault_found(replace(fault, text=f"{fault.text}: {_CURED_TEXT.format(100 * now, 100 * then)}", misfit=now))
+    ]
+
+
+def wrong_stamps(fit: PlainFit) -> list[Diagnosed]:
+    """Return stamps whose steps are all too long or too short by a factor, if the fit with it corrected is far better.
+
+    Inertias take up any factor of accelerations; first moments do not, as they have weight too.
+    """
+    few, names = _few_samples(fit), fit.equations.names
+    if fit.computed_to is not None or not any(fit.model.robot.gravity):
+        return []
+
+    @cache
+    def residual(exponent: float) -> float:
+        factor = float(np.exp(exponent))
+        changed = [
+            (label, replace(one, time=one.time * factor, qd=None if one.qd is None else one.qd / factor))
+            for label, one in few
+        ]
+        try:
+            resolved = resolve_preparation(fit.settings.preparation, [one for _, one in changed])
+            return relative_residual(reduce_rows(sources_of(changed, fit.equations, resolved)), names)
+        except SteelyardError:
+            return np.inf
+
+    then, first = residual(0.0), min((-STEP, STEP), key=residual)
+    if residual(first) >= then:
+        return []
+    while abs(first) < FARTHEST and residual(first + np.copysign(STEP, first)) < residual(first):
+        first += float(np.copysign(STEP, first))
+    if FAR_BETTER * residual(first) > then or residual(first) > 3 * SMALL_RESIDUAL:
+        return []
+    from scipy.optimize import minimize_scalar  # takes a while to load, and only wrong stamps need it
+
+    near = first - STEP, first + STEP
+    best = cast(Any, minimize_scalar(residual, bounds=near, options={"xatol": FINE})).x
+    now, factor = residual(float(best)), float(np.exp(best))
+    which = f"{factor:.3g} times too short" if factor > 1 else f"{1 / factor:.3g} times too long"
+    text = f"the steps of the stamps seem {which}: {_CURED_TEXT.format(100 * now, 100 * then)}"
+    remedy = "check rate or time_unit in [recording], and how often the recorder wrote a row"
+    return [Diagnosed("stamps", "bad", text, remedy, value=factor)]
+
+
+def _few_samples(fit: PlainFit) -> list[Labelled]:
+    """Return parts of all recordings, as short as a fit allows."""
+    samples = max(FEW_SAMPLES, ROWS_TO_TRY * max(map(len, fit.equations.columns)) * fit.resolved.decimation)
+    return [(label, busiest_part(one, samples)) for label, one in fit.short]

@@ -10,7 +10,7 @@ import numpy as np
 from ..record import Finding, Reblocker, Samples
 from .agreement import TorqueRatio, VelocityAgreement
 from .motion import Movement
-from .resolution import Quantisation
+from .resolution import Holding, Quantisation
 from .saturation import Saturation
 from .spectra import Spectra
 from .subject import Subject as Subject
@@ -36,7 +36,7 @@ class Check(Protocol):
 
 CHECKS: tuple[Callable[[Subject], Check], ...] = (
     TimeSteps, Ranges, Jumps, Spikes, VelocityAgreement, TorqueRatio, Movement, Saturation, Spectra,
-    Quantisation,
+    Quantisation, Holding,
 )  # fmt: skip
 
 

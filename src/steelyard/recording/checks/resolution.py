@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..record import Finding, Samples
+from ..record import Finding, Samples, Severity
 from .subject import Subject
 
 LEAST_STEPS = 20
@@ -119,6 +119,74 @@ class Quantisation:
         remedy = "record it with more digits or a finer unit (mA, percent with decimals), or move so that it is larger"
         values = {"step": step, "part": part}
         yield Finding("quantisation", "warning", text, label, name, values=values, remedy=remedy)
+
+
+FAST = 5.0
+"""Steps from sample to sample, in the signal's smallest, beyond which a sample that does not change is an old one."""
+ACROSS = 8
+"""Steps over which they are averaged."""
+LEAST_FAST = 200
+"""Fast steps that a joint needs to be judged."""
+SOME_HELD, OFTEN_HELD = 0.002, 0.3
+"""Parts of the fast steps in which nothing changes: worth a sentence, and for torques a warning."""
+LATE_VELOCITY, USELESS_VELOCITY = 0.01, 0.05
+"""Noise that old positions add to velocities, over the speed: a warning, and too much to differentiate."""
+
+
+class Holding:
+    """Counts samples that are those before once more, while positions or torques change fast."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._channels = [number for number, role in enumerate(subject.roles) if role in ("q", "torque")]
+        self._fast = {number: np.zeros(len(subject.rows(number))) for number in self._channels}
+        self._held = {number: np.zeros(len(subject.rows(number))) for number in self._channels}
+        self._first: float | None = None
+        self._last, self._count = 0.0, 0
+
+    def take(self, block: Samples, fresh: int) -> None:
+        """Add the steps of a block."""
+        self._first = float(block.time[0]) if self._first is None else self._first
+        self._last, self._count = float(block.time[-1]), self._count + block.count - fresh
+        for number in self._channels:
+            for row, values in enumerate(block.channels[number]):
+                steps = np.abs(np.diff(values))
+                changes = steps[steps > 0]
+                if steps.size < ACROSS or not changes.size:
+                    continue
+                parts = steps[: steps.size // ACROSS * ACROSS].reshape(-1, ACROSS)
+                fast = parts[parts.sum(axis=1) > ACROSS * FAST * changes.min()]
+                self._fast[number][row] += fast.size
+                self._held[number][row] += np.count_nonzero(fast == 0)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield positions and torques that are updated less often than the log has samples."""
+        for number in self._channels:
+            fast, held = self._fast[number], self._held[number]
+            judged = fast >= LEAST_FAST
+            if not judged.any():
+                continue
+            part = float(np.median(held[judged] / fast[judged]))
+            if part < SOME_HELD:
+                continue
+            yield self._finding(number, part, (self._count - 1) / max(self._last - (self._first or 0.0), 1e-300))
+
+    def _finding(self, number: int, part: float, rate: float) -> Finding:
+        """Return the finding; positions that are a sample old are off by what the joint moves in one."""
+        label, is_position = self._subject.labels[number], self._subject.roles[number] == "q"
+        text = (
+            f"{label} is the same as in the sample before in {100 * part:.2g} % of the samples while it changes fast: "
+            f"new values come at about {rate * (1 - part):.3g} Hz, the log has {rate:.3g} rows a second"
+        )
+        values = {"part": part, "rate": rate * (1 - part)}
+        severity: Severity = "warning" if part > OFTEN_HELD else "info"
+        if is_position:
+            cutoff = min(TYPICAL_CUTOFF, rate / 2)
+            values["noise"] = noise = 2 * math.pi * math.sqrt(12 * part * (cutoff / rate) ** 3 / 18)
+            severity = "bad" if noise > USELESS_VELOCITY else "warning" if noise > LATE_VELOCITY else "info"
+            text += f"; below {cutoff:.3g} Hz velocities get noise of {100 * noise:.2g} % of the speed"
+        remedy = "record at the rate of the driver, or write only the rows in which positions are new"
+        return Finding("held", severity, text, label, values=values, remedy="" if severity == "info" else remedy)
 
 
 def quantum(values: np.ndarray) -> float | None:
