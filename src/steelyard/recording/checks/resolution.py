@@ -123,8 +123,8 @@ class Quantisation:
 
 FAST = 5.0
 """Steps from sample to sample, in the signal's smallest, beyond which a sample that does not change is an old one."""
-ACROSS = 8
-"""Steps over which they are averaged."""
+LONGEST_HELD = 10
+"""A signal that does not change over more samples stands still."""
 LEAST_FAST = 200
 """Fast steps that a joint needs to be judged."""
 SOME_HELD, OFTEN_HELD = 0.002, 0.3
@@ -150,14 +150,18 @@ class Holding:
         self._last, self._count = float(block.time[-1]), self._count + block.count - fresh
         for number in self._channels:
             for row, values in enumerate(block.channels[number]):
-                steps = np.abs(np.diff(values))
-                changes = steps[steps > 0]
-                if steps.size < ACROSS or not changes.size:
-                    continue
-                parts = steps[: steps.size // ACROSS * ACROSS].reshape(-1, ACROSS)
-                fast = parts[parts.sum(axis=1) > ACROSS * FAST * changes.min()]
-                self._fast[number][row] += fast.size
-                self._held[number][row] += np.count_nonzero(fast == 0)
+                steps = np.diff(values)
+                places = np.flatnonzero(steps)
+                changes = steps[places]
+                size = np.abs(changes)
+                fast = size > FAST * size.min(initial=np.inf)
+                # Between two fast steps the same way a joint does not stop, as it does where it turns round; torques
+                # go to and fro with their noise.
+                between, goes_on = np.diff(places) - 1, changes[1:] * changes[:-1] > 0
+                goes_on |= self._subject.roles[number] != "q"
+                held = fast[1:] & fast[:-1] & goes_on & (between < LONGEST_HELD)
+                self._held[number][row] += between[held].sum()
+                self._fast[number][row] += np.count_nonzero(fast) + between[held].sum()
 
     def findings(self) -> Iterator[Finding]:
         """Yield positions and torques that are updated less often than the log has samples."""
