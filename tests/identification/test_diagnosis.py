@@ -758,6 +758,17 @@ def test_stamps_that_are_too_long_or_too_short_are_named_with_the_factor(arm, fa
         assert any(one.text.startswith("the steps of the stamps seem 2") for one in result.verdict.reasons)
 
 
+def test_stamps_at_another_rate_are_prepared_into_rows_of_the_same_samples():
+    log = recorded(0)
+    resolved = resolve_preparation(Preparation(delay=0.002), [log])
+    slow = resolve_preparation(resolved.at_rate(0.5), [replace(log, time=2 * log.time)])
+    assert (slow.decimation, slow.trim, slow.chosen.delay) == (resolved.decimation, resolved.trim, 0.004)
+    assert slow.rate == pytest.approx(resolved.rate / 2)
+    assert slow.cutoff == pytest.approx(resolved.cutoff / 2)
+    assert slow.standstill == pytest.approx(resolved.standstill / 2)
+    assert slow.max_gap == pytest.approx(2 * resolved.max_gap)
+
+
 @pytest.mark.parametrize(("forgotten", "mass", "grade"), [("load", "30", "poor"), ("light", "2.4", "fair")])
 def test_a_payload_forgotten_in_validation_is_named_beside_one_that_is_declared(forgotten, mass, grade):
     logs = [recorded(0), replace(recorded(1, "load"), payload="load"), recorded(2, forgotten)]

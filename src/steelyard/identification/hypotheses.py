@@ -30,7 +30,7 @@ from ..observe import (
 )
 from .findings import Diagnosed
 from .gravity_fits import relative_residual
-from .inputs import Labelled, sources_of
+from .inputs import Labelled, feels_gravity, sources_of
 from .log_faults import (
     ChangedRows,
     ColumnChange,
@@ -360,7 +360,7 @@ def wrong_stamps(fit: PlainFit) -> list[Diagnosed]:
     Inertias take up any factor of accelerations; first moments do not, as they have weight too.
     """
     few, names = _few_samples(fit), fit.equations.names
-    if fit.computed_to is not None or not any(fit.model.robot.gravity):
+    if fit.computed_to is not None or not feels_gravity(fit.model):
         return []
 
     @cache
@@ -371,7 +371,7 @@ def wrong_stamps(fit: PlainFit) -> list[Diagnosed]:
             for label, one in few
         ]
         try:
-            resolved = resolve_preparation(fit.settings.preparation, [one for _, one in changed])
+            resolved = resolve_preparation(fit.resolved.at_rate(1 / factor), [one for _, one in changed])
             return relative_residual(reduce_rows(sources_of(changed, fit.equations, resolved)), names)
         except SteelyardError:
             return np.inf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -154,6 +154,16 @@ class ResolvedPreparation:
     def decimates(self) -> bool:
         """Whether there is a decimation filter at all."""
         return bool(self.decimation_filter.stages)
+
+    def at_rate(self, factor: float) -> Preparation:
+        """Return what to choose for the same samples at so many times their rate: rows are the same mixture of them."""
+        chosen, cutoff = self.chosen, self.chosen.decimation_cutoff
+        return replace(
+            chosen, rate=self.rate * factor, cutoff=None if self.cutoff is None else self.cutoff * factor,
+            decimation=self.decimation, decimation_cutoff=None if cutoff is None else cutoff * factor,
+            standstill=tuple((self.standstill * factor).tolist()), max_gap=self.max_gap / factor,
+            delay=chosen.delay / factor, joint_delays={name: one / factor for name, one in chosen.joint_delays.items()},
+        )  # fmt: skip
 
     @property
     def margin(self) -> int:
