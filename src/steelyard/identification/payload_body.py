@@ -97,7 +97,7 @@ def unlike_file(
     body: PayloadBody, robot: Robot, names: Iterable[str | None], grade: Grade | None = None
 ) -> Iterator[Reason]:
     """Yield where a payload has another mass than the robot file gives the one of that name."""
-    for name in dict.fromkeys(one for one in names if one in robot.payloads):
+    for name in dict.fromkeys(one for one in names if one is not None and one in robot.payloads):
         in_file = float(robot.payloads[name][9])
         if abs(body.mass[0] - in_file) > max(SIGNIFICANT * body.mass[1], UNLIKE * in_file):
             yield Reason(
