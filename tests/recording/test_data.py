@@ -31,7 +31,13 @@ def test_the_panda_lost_samples_and_its_stamps_jitter():
     assert timing.values["max"] == pytest.approx(8.8e-3, rel=5e-3)
     # 21.0 s at 1 kHz are 456 samples more than there are.
     assert one(recording.findings, "gap").count == pytest.approx(456, rel=0.05)
-    assert kinds(recording.findings) == {"jitter", "gap", "quantisation", "velocity_delay"}
+    assert kinds(recording.findings) == {"jitter", "gap", "quantisation", "velocity_delay", "held"}
+    held = next(found for found in recording.findings if found.kind == "held" and found.channel == "q")
+    assert held.severity == "info"  # a sample of 1 ms is short
+    # Counted by hand: steps of no joint, among those in which any joint moves by more than 20 urad on either side.
+    steps = np.abs(np.diff(recording.q, axis=1)).max(axis=0)
+    moving = (steps[:-2] > 2e-5) & (steps[2:] > 2e-5)
+    assert held.values["part"] == pytest.approx(np.mean(steps[1:-1][moving] == 0), abs=0.01)
     folder = data_folder() / "franka_panda_gaz"
     np.testing.assert_array_equal(recording.q.T.ravel(), np.loadtxt(folder / "exciting_traj_positions.txt"))
     np.testing.assert_array_equal(recording.torque().values.T.ravel(), np.loadtxt(folder / "exciting_traj_torques.txt"))
