@@ -56,10 +56,10 @@ SUSPECTS = 4
 WORST_RECORDINGS = 3
 """Recordings in which a sign is tried alone: those with the largest residuals."""
 
-FAR_BETTER, SMALL_RESIDUAL, FEW_SAMPLES, ROWS_TO_TRY = 1.3, 0.05, 4_000, 4
 _CURED_TEXT = "so changed, the joints' residuals are {:.2g} instead of {:.2g} %"
+FAR_BETTER, SMALL_RESIDUAL, FEW_SAMPLES, ROWS_TO_TRY = 1.3, 0.05, 4_000, 4
 """Positions and stamps are wrong if residuals are so many times smaller with them changed, and small (threefold for
-stamps), on so many samples of each recording, or so many decimated rows for each parameter; and how this is said."""
+stamps), on so many samples of each recording, or so many decimated rows for each parameter."""
 STEP, FARTHEST, FINE = np.log(1.25), np.log(10.0), 0.003
 """Logarithms of factors of the stamps: steps in which they are tried, the largest, and how close the best is found."""
 

@@ -34,7 +34,7 @@ from .payload_body import (
     impossible_payload,
     payload_body,
     unlike_file,
-)  # fmt: skip
+)
 from .payload_gains import (
     gains_of_run,
     gains_text,
@@ -42,7 +42,7 @@ from .payload_gains import (
     payload_with_gains,
     refuse_unknown_gains,
     with_run_gains,
-)  # fmt: skip
+)
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, load_run, read_run
 from .settings import FACTOR_METHODS, Settings
 

@@ -134,7 +134,7 @@ LATE_VELOCITY, USELESS_VELOCITY = 0.01, 0.05
 
 
 class Holding:
-    """Counts samples that are those before once more, while positions or torques change fast."""
+    """Counts samples that repeat the one before while positions or torques change fast."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
